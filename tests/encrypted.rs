@@ -70,7 +70,7 @@ impl Encrypted {
         found.expect("it is one of the four").1
     }
 
-    /// What `kdig` prints; it believes no certificate but ours, and no other name in it.
+    /// What `kdig` prints, its complaints last; it believes no certificate but ours, and no other name in it.
     fn kdig(&self, scheme: &str, arguments: &[&str]) -> String {
         let port = self.port(scheme).to_string();
         let trusted = self.certificates.file("ca", "pem");
@@ -81,7 +81,8 @@ impl Encrypted {
             .args(arguments)
             .output()
             .expect("kdig starts");
-        String::from_utf8(output.stdout).expect("it prints text")
+        let printed = [output.stdout, output.stderr].concat();
+        String::from_utf8(printed).expect("it prints text")
     }
 
     /// The lines that dnspython prints: see `tests/support/dnspython.py`.
@@ -264,10 +265,10 @@ fn a_thousand_idle_connections_keep_no_other_client_out() {
 
 /// The protocols of upstreams, each with the label of its metrics.
 const UPSTREAMS: [(&str, &str); 4] = [
-    ("tls", "tcp-tls"),
-    ("https", "https"),
-    ("https3", "https3"),
-    ("quic", "quic"),
+    ("tls", "proto=\"tcp-tls\""),
+    ("https", "proto=\"https\""),
+    ("https3", "proto=\"https3\""),
+    ("quic", "proto=\"quic\""),
 ];
 /// Queries at once.
 const AT_ONCE: u64 = 40;

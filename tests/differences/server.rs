@@ -72,7 +72,7 @@ pub(super) const OF_SERVER: &[Difference] = &[
             "refused, with the reason in the log; one that is signed by an authority, or made with `CA:FALSE`, is taken",
             "the TLS library takes no authority's certificate for a server's",
         ],
-        "src/runtime/upstreams.rs",
+        "crates/directives/src/forward/open.rs",
     ),
     elsewhere(
         "class-of-block",

@@ -2,8 +2,8 @@
 
 use dns::edns;
 use dns::{
-    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Section, Ttl,
-    flags,
+    MAX_MESSAGE_OCTETS, MessageWriter, OPT_OCTETS, OptReply, Rcode, Record, RrRef, Rtype, Section,
+    Ttl, flags,
 };
 use transfer::unix_seconds;
 use zone::Version;
@@ -80,7 +80,12 @@ impl Exchange<'_> {
                 shuffle(section, &mut scratch.dice);
             }
         }
-        if shape.is_minimal && reply.rcode == Rcode::NOERROR && !reply.answers.is_empty() {
+        let is_negative_or_referral = reply.answers.is_empty()
+            && reply
+                .authority
+                .iter()
+                .any(|rr| matches!(rr.rtype, Rtype::SOA | Rtype::NS));
+        if shape.is_minimal && reply.rcode == Rcode::NOERROR && !is_negative_or_referral {
             reply.authority.clear();
             reply.additional.clear();
         }
