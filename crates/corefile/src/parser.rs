@@ -234,7 +234,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes all words up to the `}` that closes the block opened at `open`, and the `}`.
+    /// Takes all words through the `}` that closes the block opened at `open`; returns those before it.
     pub fn balanced(&mut self, open: &Place) -> Vec<Token> {
         let mut body = Vec::new();
         let mut depth = 1_usize;

@@ -402,9 +402,8 @@ impl CacheHandler {
     }
 
     /// Whether what is kept may be given for a name: not for one that a zone of the block has by now.
-    fn may_keep(request: &Request, next: &Next) -> bool {
-        let lower = request.name.to_lower();
-        let question = request.question(&lower);
+    fn may_keep(request: &Request, lower: &Name, next: &Next) -> bool {
+        let question = request.question(lower);
         let view = next.block().view(&question, false);
         match resolve(&view, &question, &mut Vec::new()) {
             Resolution::NoZone | Resolution::FallThrough { .. } => true,
@@ -413,8 +412,8 @@ impl CacheHandler {
     }
 
     /// Answers a question for one of our names.
-    async fn answer_ours(&self, request: &mut Request, next: Next) -> Outcome {
-        if !Self::may_keep(request, &next) {
+    async fn answer_ours(&self, request: &mut Request, lower: Name, next: Next) -> Outcome {
+        if !Self::may_keep(request, &lower, &next) {
             return next.run(request).await;
         }
         match self.hit(request, &next).await {
@@ -462,10 +461,11 @@ impl Handler for CacheHandler {
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
         let is_transfer = matches!(request.qtype, dns::Rtype::AXFR | dns::Rtype::IXFR);
-        if is_transfer || !self.takes(request.name.to_lower().as_wire()) {
+        let lower = request.name.to_lower();
+        if is_transfer || !self.takes(lower.as_wire()) {
             return next.run(request);
         }
-        self.answer_ours(request, next).boxed()
+        self.answer_ours(request, lower, next).boxed()
     }
 
     fn background(self: Arc<Self>, cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {

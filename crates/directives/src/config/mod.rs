@@ -1,9 +1,8 @@
 //! The Corefile: text becomes one typed, checked, immutable [`Config`].
 //!
-//! The grammar is CoreDNS's (its Caddyfile), and so is the meaning of its directives. Reading goes in
-//! steps that only record and one that resolves: words (`lexer`), blocks with snippets, imports and
-//! environment put in (`parser`), zones (`zone`), each directive in its own file, and the checks over
-//! all blocks (`blocks`). Nothing stops at the first error: all come out together, each with file,
+//! The grammar is CoreDNS's (its Caddyfile), and so is the meaning of its directives. The crate `corefile` makes words and
+//! blocks, with snippets, imports and environment put in; `load` reads the keys of each block (`zone`) and its directives
+//! (`registry`); `checks` compares all blocks. Nothing stops at the first error: all come out together, each with file,
 //! line, column and what to do.
 //!
 //! Only files are read here: the Corefile, what it imports, key files. Everything else that is named

@@ -152,30 +152,32 @@ pub(crate) fn arguments(tokens: &[Token], default: &[Name], report: &mut Report)
     zones
 }
 
+fn refuse_scheme(scheme: &str, token: &Token, report: &mut Report) {
+    if REFUSED_SCHEMES.contains(&scheme) {
+        let why = "queries are answered over UDP, TCP, TLS, HTTPS and QUIC";
+        report.not_supported(&token.place, &format!("{scheme}://"), why);
+        return;
+    }
+    let fix = "write the zone alone, or behind dns://, tls://, https://, https3:// or quic://";
+    let message = format!("unknown scheme in {}", token.shown());
+    report.error(&token.place, message, fix);
+}
+
 /// Takes a key apart.
 fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
     let (scheme, rest) = match token.text.split_once("://") {
         Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
         None => (None, token.text.as_str()),
     };
-    let scheme = match scheme.as_deref() {
+    let scheme = match scheme {
         None => None,
-        Some(scheme) if Scheme::parse(scheme).is_some() => Scheme::parse(scheme),
-        Some(scheme) if REFUSED_SCHEMES.contains(&scheme) => {
-            let why = "queries are answered over UDP, TCP, TLS, HTTPS and QUIC";
-            report.not_supported(&token.place, &format!("{scheme}://"), why);
-            return None;
-        }
-        Some(_) => {
-            let fix =
-                "write the zone alone, or behind dns://, tls://, https://, https3:// or quic://";
-            report.error(
-                &token.place,
-                format!("unknown scheme in {}", token.shown()),
-                fix,
-            );
-            return None;
-        }
+        Some(text) => match Scheme::parse(&text) {
+            Some(scheme) => Some(scheme),
+            None => {
+                refuse_scheme(&text, token, report);
+                return None;
+            }
+        },
     };
     let (zone, port) = split_port(rest, token, report)?;
     let zones = zones(zone, token, report)?;

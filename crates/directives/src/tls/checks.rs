@@ -28,24 +28,13 @@ pub(super) fn check(blocks: &[ServerBlock], report: &mut Report) {
             let fix = "write tls://ZONE as a key, or take it out";
             report.warn(&tls.place, message, fix);
         }
-        if let Some(transfer) = block.all::<Transfer>().next()
+        if let Some(transfer) = block.get::<Transfer>()
             && !has_tls
             && !has(&|scheme| scheme == Scheme::Dns)
         {
             let message = "zones are transferred over TCP and TLS alone, and no key of this block is for them";
             let fix = "write ZONE or tls://ZONE as a key too";
             report.warn(&transfer.place, message, fix);
-        }
-        if let Some(transfer) = block.all::<Transfer>().next()
-            && !has_tls
-            && !has(&|scheme| scheme == Scheme::Dns)
-        {
-            let message = "zones are transferred over TCP and TLS alone, and no key of this block is for them";
-            report.warn(
-                &transfer.place,
-                message,
-                "write ZONE or tls://ZONE as a key too",
-            );
         }
         check_demands(block, has_tls, report);
     }
