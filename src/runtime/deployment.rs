@@ -11,7 +11,7 @@ use kubernetes::source::SourceStats;
 use ops::RequestMetrics;
 use server::SynthesizedNames;
 use tokio::sync::oneshot;
-use writer::{ClusterHandles, Configure, LiveTables, PlanChange, SourceId, service_node};
+use writer::{ClusterHandles, Configure, FilePlan, LiveTables, PlanChange, SourceId, service_node};
 use zone::{Zone, ZoneSet};
 use zonefile::follow::FileStats;
 
@@ -124,9 +124,13 @@ impl Deployment {
                 unmoved.extend(names.filter(|name| old.plan.zone(name).is_some()).cloned());
             }
         }
-        let is_same = |new: &&PlannedFile| {
-            let old = self.plan.file(new.plan.zone());
-            old.is_some_and(|old| old.settings == new.settings)
+        let is_same = |new: &&PlannedFile| match &new.plan {
+            FilePlan::Zone { zone, .. } => {
+                let old = self.plan.file(zone);
+                old.is_some_and(|old| old.settings == new.settings)
+            }
+            // The zone is a cluster's.
+            FilePlan::Overlay { .. } => false,
         };
         let files = new.files.iter().filter(is_same);
         unmoved.extend(files.map(|file| file.plan.zone().clone()));
@@ -289,6 +293,12 @@ mod tests {
         assert_eq!(with("namespaces a"), (false, false, zone));
         assert_eq!(
             taken(&base, &cluster("..", "")),
+            (false, false, String::new())
+        );
+        // A file under the zone does not keep what another cluster has from being stale.
+        let over = |dir: &str| cluster(dir, "fallthrough") + "\nfile db cluster.local";
+        assert_eq!(
+            taken(&over("."), &over("..")),
             (false, false, String::new())
         );
     }
