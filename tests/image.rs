@@ -1,0 +1,201 @@
+//! The container image as a cluster runs it: an ordinary user, a root file system that nobody may write, no capability, port 53.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::needs;
+use crate::support::process::{Process, now, poll_for};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().expect("the program is there");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+/// Builds the image of the binary under test; what the script says last: name, size and digest.
+fn build(folder: &Path) -> String {
+    let mut script = Command::new("deploy/image/build");
+    let output = run(script.arg(needs::zonewright()).arg(folder));
+    String::from_utf8(output.stdout)
+        .expect("text")
+        .trim()
+        .to_owned()
+}
+
+fn digest(said: &str) -> &str {
+    said.rsplit(' ').next().expect("a digest")
+}
+
+/// All files below a folder, links aside.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let kind = fs::symlink_metadata(&path).expect("a file").file_type();
+        if kind.is_dir() {
+            found.extend(files(&path));
+        }
+        if !kind.is_symlink() {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A container of the image; ended and removed when dropped.
+struct Container {
+    bundle: PathBuf,
+    name: String,
+    process: Process,
+    _folder: TempDir,
+}
+
+impl Container {
+    fn runc(bundle: &Path) -> Command {
+        let mut command = Command::new(needs::program("runc"));
+        command.arg("--root").arg(bundle.join("runc"));
+        command
+    }
+
+    /// Starts it as the manifests of `deploy/` say, with a Corefile and the example cluster.
+    fn start(folder: TempDir, bundle: PathBuf) -> Self {
+        let configuration = folder.path().join("etc");
+        fs::create_dir_all(&configuration).expect("a folder");
+        run(Command::new("cp")
+            .args(["-r", "zones/quickstart/cluster"])
+            .arg(&configuration));
+        let corefile = "cluster.local 10.96.0.0/12 {\n    health\n    ready\n    kubernetes {\n        manifests /etc/zonewright/cluster\n    }\n}\n";
+        fs::write(configuration.join("Corefile"), corefile).expect("a file");
+        let file = bundle.join("config.json");
+        let text = fs::read_to_string(&file).expect("umoci writes it");
+        let mut config: Value = serde_json::from_str(&text).expect("JSON");
+        let user = &config["process"]["user"];
+        assert_eq!((&user["uid"], &user["gid"]), (&json!(65532), &json!(65532)));
+        config["process"]["terminal"] = json!(false);
+        config["process"]["noNewPrivileges"] = json!(true);
+        config["process"]["capabilities"] = json!({});
+        config["root"]["readonly"] = json!(true);
+        let namespaces = ["pid", "network", "ipc", "uts", "mount"];
+        config["linux"]["namespaces"] = namespaces.iter().map(|it| json!({ "type": it })).collect();
+        config["linux"]["sysctl"] = json!({ "net.ipv4.ip_unprivileged_port_start": "53" });
+        config["linux"]["resources"] = json!({});
+        let mounts = config["mounts"].as_array_mut().expect("mounts");
+        mounts.retain(|it| {
+            let place = it["destination"].as_str().unwrap_or_default();
+            !place.starts_with("/var/lib/zonewright")
+                && !place.starts_with("/sys")
+                && !place.starts_with("/etc")
+        });
+        mounts.push(json!({
+            "destination": "/var/lib/zonewright", "type": "tmpfs", "source": "tmpfs",
+            "options": ["nosuid", "nodev", "mode=0700", "uid=65532", "gid=65532"],
+        }));
+        mounts.push(json!({
+            "destination": "/etc/zonewright", "type": "bind", "source": configuration, "options": ["rbind", "ro"],
+        }));
+        fs::write(file, config.to_string()).expect("a file");
+        let name = format!("zonewright-{}", std::process::id());
+        let mut command = Self::runc(&bundle);
+        command.args(["run", "--bundle"]).arg(&bundle).arg(&name);
+        let process = Process::spawn("runc", &mut command, &folder.path().join("log"));
+        Self {
+            bundle,
+            name,
+            process,
+            _folder: folder,
+        }
+    }
+
+    /// The id of the server, outside of the container.
+    fn id(&self) -> Option<String> {
+        let output = Self::runc(&self.bundle)
+            .args(["state", &self.name])
+            .output();
+        let state: Value = serde_json::from_slice(&output.ok()?.stdout).ok()?;
+        (state["status"] == "running").then(|| state["pid"].to_string())
+    }
+
+    /// What a program in the container's network says.
+    fn inside(&self, arguments: &[&str]) -> Option<String> {
+        let id = self.id()?;
+        let output = Command::new(needs::program("nsenter"))
+            .args(["--target", &id, "--net"])
+            .args(arguments)
+            .output()
+            .expect("nsenter runs");
+        String::from_utf8(output.stdout).ok()
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ended = Self::runc(&self.bundle)
+            .args(["delete", "--force", &self.name])
+            .output();
+    }
+}
+
+#[test]
+fn the_image_serves_port_53_as_an_ordinary_user_without_capabilities() {
+    if needs::lacks(&["image", "dig", "curl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let [first, second] = ["first", "second"].map(|name| build(&folder.path().join(name)));
+    assert_eq!(digest(&first), digest(&second), "{first}\n{second}");
+
+    let bundle = folder.path().join("bundle");
+    let image = first.split(',').next().expect("a name").to_owned();
+    run(Command::new(needs::program("umoci"))
+        .args(["unpack", "--image", &image])
+        .arg(&bundle));
+    let root = bundle.join("rootfs");
+    for file in files(&root) {
+        let mode = fs::metadata(&file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o6000, 0, "{} gives rights", file.display());
+        let is_open = mode & 0o002 != 0 && file != root.join("tmp");
+        assert!(!is_open, "anybody may write {}", file.display());
+    }
+    for shell in ["bin/sh", "usr/bin/sh", "bin/bash", "bin/busybox"] {
+        assert!(!root.join(shell).exists(), "{shell} is there");
+    }
+
+    let mut container = Container::start(folder, bundle);
+    let ready = [
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        "http://127.0.0.1:8181/ready",
+    ];
+    let is_ready = poll_for(now() + PATIENCE, Duration::from_millis(100), || {
+        (container.inside(&ready)? == "200").then_some(())
+    });
+    assert!(is_ready.is_some(), "{}", container.process.log());
+    let dig = [
+        "dig",
+        "@127.0.0.1",
+        "web.shop.svc.cluster.local",
+        "AAAA",
+        "+short",
+    ];
+    assert_eq!(
+        container.inside(&dig).as_deref(),
+        Some("fd00:10:96::12:34\n")
+    );
+    run(Container::runc(&container.bundle).args(["kill", &container.name, "TERM"]));
+    let status = container.process.wait_for_end(PATIENCE);
+    let log = container.process.log();
+    assert!(status.success(), "{status}: {log}");
+    assert!(!log.contains("health request failed"), "{log}");
+}
