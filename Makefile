@@ -1,10 +1,14 @@
 # What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
 
-.PHONY: help test lint bench interop cluster crash compare handlers soak tools coredns advisories clean-tools
+.PHONY: help quick test lint bench image interop cluster crash compare handlers soak tools coredns advisories clean-tools
 .NOTPARALLEL:
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+quick: ## what takes seconds once it is built: format, units, example zones, documents, tidy rules
+	cargo fmt --all --check
+	NO_INSTALL=1 ALLOW_MISSING=1 tools/with-tools dig,kdig tools/run-tests quick
 
 test: ## all tests; installs what they need; fails if something cannot be had, unless ALLOW_MISSING=1
 	tools/with-tools all tools/run-tests
@@ -16,7 +20,7 @@ interop: ## tests with real secondaries: BIND, Knot, NSD, PowerDNS, Unbound
 	tools/with-tools bind,knot,nsd,pdns,unbound,dig,kdig,faketime tools/run-tests interop
 
 cluster: ## tests with a real API server, and the secondaries behind it
-	tools/with-tools openssl,apiserver,bind,knot,nsd,pdns,unbound tools/run-tests cluster
+	tools/with-tools openssl,apiserver,crds,bind,knot,nsd,pdns,unbound tools/run-tests cluster
 
 crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash
@@ -33,6 +37,10 @@ soak: ## half an hour of changes into five secondaries while everything is kille
 bench: ## measurements, beside CoreDNS with the same cluster
 	tools/with-tools openssl,apiserver,coredns,dnsperf,bind,knot,nsd cargo bench --locked --bench '*'
 
+image: ## the container image, as an OCI layout in target/image
+	cargo build --release --locked
+	deploy/image/build
+
 tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
 	tools/go-tools apiserver
 
@@ -43,4 +51,4 @@ advisories: ## known vulnerabilities of our dependencies; needs the network
 	tools/cargo-deny check advisories
 
 clean-tools: ## removes what tools, coredns and lint have built
-	rm -rf target/tools
+	rm -rf target/tools "$${XDG_CACHE_HOME:-$$HOME/.cache}/zonewright"

@@ -5,7 +5,6 @@
 //! ratios are what counts.
 #![allow(
     missing_docs,
-    clippy::missing_docs_in_private_items,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,

@@ -10,7 +10,6 @@
 //!   for looking at one server with other tools.
 #![allow(
     missing_docs,
-    clippy::missing_docs_in_private_items,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
@@ -57,7 +56,6 @@ mod subject;
     unreachable_pub,
     unused_imports,
     clippy::expect_used,
-    clippy::missing_docs_in_private_items,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a measurement uses a part of what the tests share"

@@ -7,7 +7,6 @@
 //! Then Knot follows single changes of a small zone, given to us through an API server.
 #![allow(
     missing_docs,
-    clippy::missing_docs_in_private_items,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
@@ -49,7 +48,6 @@ mod sink;
     unreachable_pub,
     unused_imports,
     clippy::expect_used,
-    clippy::missing_docs_in_private_items,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a measurement uses a part of what the tests share"

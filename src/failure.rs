@@ -7,14 +7,14 @@ use std::process::ExitCode;
 /// Why the program ends with an error, and with which code.
 #[derive(Debug)]
 pub struct Failure {
-    /// What to say.
+    /// For standard error.
     message: String,
-    /// 1: it failed while running; 2: what it was given is not usable.
+    /// 1: it failed while running; 2: its input cannot be used.
     code: u8,
 }
 
 impl Failure {
-    /// What it was given is not usable.
+    /// The input cannot be used.
     #[must_use]
     pub fn unusable(message: impl Into<String>) -> Self {
         Self {
@@ -32,10 +32,10 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error; gives the exit code.
+    /// Prints it to standard error; gives the exit code.
     #[must_use]
     pub fn report(self) -> ExitCode {
-        // Nobody may be left to read it; the exit code says it as well.
+        // Standard error may be closed; the exit code remains.
         let _unread = writeln!(io::stderr(), "{self}");
         ExitCode::from(self.code)
     }
@@ -58,12 +58,12 @@ impl From<anyhow::Error> for Failure {
 #[error("{0}")]
 pub(crate) struct HandlerFault(pub(crate) String);
 
-/// The writer is no more although it was not told to end; closing its store may say why.
+/// The writer ended by itself. Closing its store may give the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("the writer ended")]
 pub(crate) struct WriterEnded;
 
-/// An error with its causes on one line; a cause whose text stands there already is not repeated.
+/// An error with its causes on one line. A cause that the line contains already is left out.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -7,7 +7,7 @@ use zonewright::cli::{self, Cli, Command, Translated, translate};
 use zonewright::failure::Failure;
 use zonewright::runtime;
 
-/// The first rendering allocates several times what stays; this allocator gives it back to the system.
+/// The first rendering allocates several times what remains. This allocator returns it to the system.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -65,6 +65,11 @@ fn main() -> ExitCode {
             time,
             asking,
         } => cli::rollback(zone, to, time, &asking),
+        Command::Advance {
+            zone,
+            serial,
+            asking,
+        } => cli::advance(zone, serial, &asking),
         Command::Release { zone, asking } => cli::release(zone, &asking),
         Command::Doctor {
             configuration,

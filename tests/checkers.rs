@@ -1,5 +1,5 @@
-//! Holds every zone of `zones/`, and what `show` prints, against the checkers of three DNS projects:
-//! BIND's `named-checkzone`, Knot's `kzonecheck` and `ldns-read-zone`.
+//! Checks every zone of `zones/`, and the output of `show`, with the checkers of three DNS projects: BIND's
+//! `named-checkzone`, Knot's `kzonecheck` and `ldns-read-zone`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,13 @@ use std::process::{Command, Output};
 use crate::support::needs::{lacks, program};
 use crate::support::product::{START, Site, ZONES, cluster_ip, headless};
 
-/// Complaints that are meant: an IPv6 address that begins with `::` gives a label that begins with a
-/// dash, as in CoreDNS. BIND warns and loads it.
+/// Complaints that are expected: an IPv6 address that begins with `::` gives a label that begins with a dash, as in
+/// CoreDNS. BIND warns and loads it.
 const MEANT: [&str; 1] = ["--5.six-set.app.svc.cluster.local: bad "];
 
-/// A checker: its kind for `needs`, its program, how it is called for a zone and a file.
+/// A checker: its kind for `needs`, its program, and the arguments for a zone and a file.
 type Checker = (&'static str, &'static str, fn(&mut Command, &str, &Path));
 
-/// The three.
 const CHECKERS: [Checker; 3] = [
     ("checkzone", "named-checkzone", |command, zone, file| {
         // `local`: only names within the zone can be looked up here.
@@ -29,7 +28,7 @@ const CHECKERS: [Checker; 3] = [
     }),
 ];
 
-/// What a checker has against a zone; empty when it is content.
+/// The complaints of a checker about a zone.
 fn complaints(checker: &Checker, zone: &str, file: &Path) -> Vec<String> {
     let (_, name, arguments) = checker;
     let mut command = Command::new(program(name));
@@ -57,7 +56,6 @@ fn complaints(checker: &Checker, zone: &str, file: &Path) -> Vec<String> {
     found
 }
 
-/// All complaints about some zones.
 fn all_complaints(zones: &[(String, PathBuf)]) -> Vec<String> {
     CHECKERS
         .iter()

@@ -1,5 +1,5 @@
-//! What a person at the command line sees: wrong input says what is wrong and what to do, the reading
-//! commands answer the same with and without a server, and the server ends when it is told to.
+//! Tests of the command line: wrong input gives a message with a fix, the reading commands answer the same with and
+//! without a server, and the server ends on a signal.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,12 +14,12 @@ use directives::config::directives;
 use ops::metrics::{METRICS, MetricKind};
 use rustix::process::Signal;
 
-/// What an ended command said on standard error.
+/// The messages of a command that has ended, from standard error.
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A command that has to fail with this code and exactly so many lines, each with all of its words.
+/// Runs a command that has to fail with this code and exactly these lines, each with all of its words.
 fn refused(site: &Site, args: &[&str], code: i32, lines: &[&[&str]]) {
     let output = site.run(args);
     let text = said(&output);
@@ -37,7 +37,7 @@ fn refused(site: &Site, args: &[&str], code: i32, lines: &[&[&str]]) {
     }
 }
 
-/// `run` that has to fail.
+/// Runs `run`, which has to fail.
 fn run_refused(site: &Site, code: i32, lines: &[&[&str]]) {
     let args = ["run", "--corefile", "Corefile", "--state", "state"];
     refused(site, &args, code, lines);
@@ -143,7 +143,8 @@ fn a_zone_file_that_cannot_be_used_is_named_with_its_lines() {
     let missing: &[&[&str]] = &[&["db: cannot be read"], &["Corefile:2:5"]];
     let soa = "@ 5 SOA ns h 1 2 3 4 5\n";
     site.write("bad", &format!("{soa}a A x\nb.y. 5 A 192.0.2.1\n"));
-    for command in ["run", "check", "render"] {
+    // `run` serves everything else: tests/followed.rs.
+    for command in ["check", "render"] {
         let args = [command, "--corefile", "Corefile"];
         refused(&site, &args, 2, missing);
     }
@@ -243,7 +244,7 @@ fn a_state_folder_that_cannot_be_one_is_named() {
     File::create(site.state()).expect("a file can be made");
     run_refused(&site, 2, &[&["is a file, not a state folder", "--state"]]);
     fs::remove_file(site.state()).expect("it is there");
-    // /proc takes no new folders, whoever asks; permissions would not stop root.
+    // /proc takes no new folders, even from root, whom permissions would not stop.
     refused(
         &site,
         &[
@@ -277,7 +278,7 @@ fn a_broken_manifest_costs_only_itself() {
         "{log}"
     );
     assert!(site.ask(&["status"]).contains(&format!("problem {place}")));
-    // Mended, it is no problem any more.
+    // A corrected manifest is no longer a problem.
     site.manifest("broken.yaml", &cluster_ip("mended", 3, 80));
     server.wait_for("a status without problems", CHANGE, || {
         (!site.ask(&["status"]).contains("problem ")).then_some(())
@@ -511,7 +512,7 @@ fn a_signal_ends_after_the_lame_duck_time_and_a_second_one_at_once() {
         "{}",
         server.log()
     );
-    // What it had is still there.
+    // Its history is still there.
     assert!(site.ask(&["log"]).contains(ZONES[0]));
 }
 
@@ -547,7 +548,7 @@ fn the_http_ends_tell_how_it_stands() {
         text.contains("\n# TYPE zonewright_queries_total counter\n"),
         "{text}"
     );
-    // Of what has labels, only what has happened is listed.
+    // Of metrics with labels, only those with a count are listed.
     let has = |name: String| text.contains(&format!("# HELP {name} "));
     let named = |name: &str| has(name.to_owned()) || has(format!("{name}_total"));
     let missing: Vec<&str> = METRICS
@@ -555,7 +556,7 @@ fn the_http_ends_tell_how_it_stands() {
         .chain(directives().flat_map(|it| it.metrics))
         .filter(|metric| metric.labels.is_empty() || metric.kind == MetricKind::Gauge)
         .filter(|metric| !metric.name.contains("_secondary_"))
-        // Of handlers that this Corefile does not have.
+        // Metrics of handlers that this Corefile does not have.
         .filter(|metric| metric.labels.is_empty() || !metric.name.starts_with("coredns_"))
         .map(|metric| metric.name)
         // Absent before the first reload, as in CoreDNS.

@@ -1,11 +1,11 @@
-//! Proves the API server harness itself: what tests of the Kubernetes source stand on.
+//! Proves the API server harness, on which the tests of the Kubernetes source depend.
 
 use crate::support::apiserver::{Access, ApiServer, object_path};
 use crate::support::needs;
 use crate::support::process::now;
 use serde_json::json;
 
-/// One server for all steps, for each start takes seconds.
+/// One server for all steps, as each start takes seconds.
 #[test]
 fn api_server_does_what_cluster_tests_need() {
     if needs::lacks(&["apiserver", "openssl"]) {
@@ -56,7 +56,7 @@ fn check_objects(server: &ApiServer) {
     assert_eq!(server.get(&path).unwrap_err().code, 404);
 }
 
-/// The limited user may nothing, then what a role allows.
+/// The limited user has no rights at first, and then those of a role.
 fn check_roles(server: &ApiServer) {
     let list = || server.request(Access::Limited, http::Method::GET, "/api/v1/services", None);
     assert_eq!(list().unwrap_err().code, 403);

@@ -1,49 +1,22 @@
-//! ServiceImports of a real API server: their API is not there, comes, is used and goes.
+//! ServiceImports of a real API server: their API is missing, appears, is used and disappears.
 
 use std::time::Duration;
 
 use crate::support::apiserver::{Access, ApiServer, object_path};
 use crate::support::needs;
 use crate::support::rbac;
+use crate::support::service_imports::definition;
 use crate::support::wire;
 use crate::support::zonewright::Zonewright;
 use serde_json::{Value, json};
 
-/// The zones.
 const ZONES: [&str; 3] = ["cluster.local", "clusterset.local", "10.in-addr.arpa"];
 
-/// How long anything may take.
+/// The time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What `status` says while the API has no ServiceImports.
+/// The text of `status` while the API has no ServiceImports.
 const ABSENT: &str = "the cluster has no serviceimports in multicluster.x-k8s.io";
-
-/// The definition of ServiceImports, in both versions.
-fn definition() -> Value {
-    let version = |name: &str, storage: bool| {
-        json!({
-            "name": name, "served": true, "storage": storage,
-            "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            } },
-        })
-    };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": "serviceimports.multicluster.x-k8s.io",
-            // the group is one of those that the API server guards
-            "annotations": { "api-approved.kubernetes.io":
-                             "https://github.com/kubernetes/enhancements/pull/1646" },
-        },
-        "spec": {
-            "group": "multicluster.x-k8s.io", "scope": "Namespaced",
-            "names": { "kind": "ServiceImport", "listKind": "ServiceImportList",
-                       "plural": "serviceimports", "singular": "serviceimport" },
-            "versions": [version("v1beta1", true), version("v1alpha1", false)],
-        },
-    })
-}
 
 /// An import with this address.
 fn import(name: &str, address: &str) -> Value {
@@ -95,7 +68,7 @@ fn wait_for(zonewright: &mut Zonewright, name: &str, wanted: &[&str]) {
     });
 }
 
-/// Waits until `status` names the missing API, or names it no more.
+/// Waits until `status` names the missing API, or no longer does.
 fn wait_for_absence(zonewright: &Zonewright, is_absent: bool) {
     let found = crate::support::process::poll_for(
         crate::support::process::now() + PATIENCE,
@@ -148,8 +121,8 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     server.create(&json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "blue" },
     }));
-    rbac::grant(&server, "rbac.yaml");
-    rbac::grant(&server, "rbac-multicluster.yaml");
+    rbac::grant(&server, "base/rbac.yaml");
+    rbac::grant(&server, "components/multicluster/rbac.yaml");
     let mut zonewright = Zonewright::prepare(&ZONES);
     zonewright.configure(&format!(
         "    kubernetes {{\n        kubeconfig {}\n        multicluster \
@@ -158,7 +131,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     ));
     zonewright.spawn();
 
-    // absent: the cluster's own zones are served, and in time nothing waits for the others
+    // The API is missing: the cluster's own zones are served, and soon nothing waits for the others.
     check_the_rest(&server, &mut zonewright, "first");
     wait_for_absence(&zonewright, true);
     assert_eq!(
@@ -173,7 +146,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     );
     assert!(ready.is_some(), "{:?}", zonewright.ready());
 
-    // it comes
+    // The API appears.
     server.create(&definition());
     let address = zonewright.address();
     zonewright.wait_for("a version of clusterset.local", PATIENCE, || {
@@ -183,7 +156,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
 
     check_use(&server, &mut zonewright);
 
-    // it goes, and its objects with it
+    // It disappears with its objects.
     server.delete(&object_path(&definition()));
     wait_for_absence(&zonewright, true);
     check_the_rest(&server, &mut zonewright, "second");
@@ -194,7 +167,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     );
     assert_eq!(zonewright.ready().map(|(code, _)| code), Some(200));
 
-    // and comes again
+    // It appears again.
     let created = crate::support::process::poll_for(
         crate::support::process::now() + PATIENCE,
         Duration::from_millis(200),

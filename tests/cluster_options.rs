@@ -1,5 +1,5 @@
-//! The options of `kubernetes` against a real API server: what is selected is what the API selects, and
-//! records come and go with labels, namespaces and pods.
+//! The options of `kubernetes` with a real API server: selectors select the same as the API's, and records follow
+//! labels, namespaces and pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use kubernetes::facts::Selector;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// How long anything may take.
+/// The time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An object of `v1` with labels (`a=1,b=`).
@@ -52,14 +52,23 @@ fn pod(server: &ApiServer, name: &str, labels: &str, addresses: &[&str]) -> Stri
     path
 }
 
-/// Waits until the name has so many addresses of a type; with none it does not exist.
-fn wait_for(zonewright: &mut Zonewright, name: &str, rtype: u16, wanted: usize) {
+/// Waits until the name has these addresses of a type; with none it does not exist.
+fn wait_for(zonewright: &mut Zonewright, name: &str, rtype: u16, wanted: &[&str]) {
     let address = zonewright.address();
-    zonewright.wait_for(&format!("{name} has {wanted}"), PATIENCE, || {
+    let wanted: BTreeSet<&str> = wanted.iter().copied().collect();
+    zonewright.wait_for(&format!("{name} has {wanted:?}"), PATIENCE, || {
         let reply = wire::udp(address, &Query::new(name, rtype)).ok()?;
-        let rcode = if wanted == 0 { 3 } else { 0 };
-        (reply.rcode() == rcode && reply.answers.len() == wanted).then_some(())
+        let rcode = if wanted.is_empty() { 3 } else { 0 };
+        let found: BTreeSet<&str> = reply.answers.iter().map(|it| it.data.as_str()).collect();
+        (reply.rcode() == rcode && found == wanted).then_some(())
     });
+}
+
+/// The address that the API server gave a Service of `blue`.
+fn address_of(server: &ApiServer, name: &str) -> String {
+    let path = object_path(&service(name, ""));
+    let found = server.get(&path).unwrap();
+    found["spec"]["clusterIP"].as_str().unwrap().to_owned()
 }
 
 /// A selector as part of a URL.
@@ -72,7 +81,7 @@ const LABELS: [&str; 10] = [
     "", "a=", "a=1", "a=2", "a=in", "b=1", "a=1,b=1", "a=2,b=", "in=1", "x.y/a=1",
 ];
 
-/// What expressions are made of.
+/// The parts of expressions.
 const WORDS: [&str; 27] = [
     "a",
     "b",
@@ -135,8 +144,7 @@ fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
     for (number, labels) in LABELS.iter().enumerate() {
         server.create(&service(&format!("s-{number}"), labels));
     }
-    // The same expressions each time.
-    let mut random = fastrand::Rng::with_seed(42);
+    let mut random = fastrand::Rng::with_seed(fuzz::seed());
     let mut next = |below: usize| random.usize(..below);
     let mut good = 0;
     for _ in 0..1500 {
@@ -149,8 +157,8 @@ fn selectors_select_what_the_api_selects_and_are_refused_where_it_refuses() {
     assert!((200..1400).contains(&good), "{good} of 1500 are selectors");
 }
 
-/// Two clusters, here by chance the same one, each with options of its own and hardly any requests at a
-/// time; the first is that of `cluster.local`, the second that of `other.example`.
+/// Two clusters, here the same one, each with options of its own and very few requests at a time. The first is for
+/// `cluster.local`, the second for `other.example`.
 fn two_clusters(server: &ApiServer) -> Zonewright {
     let zones = ["cluster.local", "other.example"];
     let mut zonewright = Zonewright::prepare(&zones);
@@ -182,19 +190,20 @@ fn two_clusters(server: &ApiServer) -> Zonewright {
 /// Records of a Service go and come with its labels and with those of its namespace.
 fn check_labels(server: &ApiServer, zonewright: &mut Zonewright) {
     let web = "web.blue.svc.cluster.local";
-    wait_for(zonewright, web, wire::A, 1);
-    wait_for(zonewright, "other.blue.svc.cluster.local", wire::A, 0);
+    let address = &address_of(server, "web");
+    wait_for(zonewright, web, wire::A, &[address]);
+    wait_for(zonewright, "other.blue.svc.cluster.local", wire::A, &[]);
     let path = object_path(&service("web", ""));
     let label = |name: &str, value: Value| json!({ "metadata": { "labels": { name: value } } });
     server.patch(&path, &label("hidden", json!("")));
-    wait_for(zonewright, web, wire::A, 0);
+    wait_for(zonewright, web, wire::A, &[]);
     server.patch(&path, &label("hidden", Value::Null));
-    wait_for(zonewright, web, wire::A, 1);
+    wait_for(zonewright, web, wire::A, &[address]);
     let blue = object_path(&object("Namespace", None, "blue", ""));
     server.patch(&blue, &label("dns", json!("no")));
-    wait_for(zonewright, web, wire::A, 0);
+    wait_for(zonewright, web, wire::A, &[]);
     server.patch(&blue, &label("dns", json!("yes")));
-    wait_for(zonewright, web, wire::A, 1);
+    wait_for(zonewright, web, wire::A, &[address]);
 }
 
 /// Pods that are selected have names until they end.
@@ -202,20 +211,20 @@ fn check_verified_pods(server: &ApiServer, zonewright: &mut Zonewright) {
     let first = pod(server, "p", "app=web", &["10.9.0.1", "fd00:9::1"]);
     pod(server, "q", "app=no", &["10.9.0.2"]);
     let v4 = "10-9-0-1.blue.pod.cluster.local";
-    wait_for(zonewright, v4, wire::A, 1);
+    wait_for(zonewright, v4, wire::A, &["10.9.0.1"]);
     wait_for(
         zonewright,
         "fd00-9--1.blue.pod.cluster.local",
         wire::AAAA,
-        1,
+        &["fd00:9::1"],
     );
-    wait_for(zonewright, "10-9-0-2.blue.pod.cluster.local", wire::A, 0);
+    wait_for(zonewright, "10-9-0-2.blue.pod.cluster.local", wire::A, &[]);
     let ended = json!({ "status": { "phase": "Succeeded" } });
     server.patch(&format!("{first}/status"), &ended);
-    wait_for(zonewright, v4, wire::A, 0);
+    wait_for(zonewright, v4, wire::A, &[]);
 }
 
-/// Endpoints are called after their pods, and told apart by topology zone.
+/// Endpoints have the names of their pods, and are separate by topology zone.
 fn check_endpoints(server: &ApiServer, zonewright: &mut Zonewright) {
     let mut db = service("db", "app=db");
     db["spec"]["clusterIP"] = json!("None");
@@ -239,25 +248,28 @@ fn check_endpoints(server: &ApiServer, zonewright: &mut Zonewright) {
     ]);
     server.create(&slice);
     let base = "db.blue.svc.cluster.local";
-    wait_for(zonewright, base, wire::A, 2);
-    wait_for(zonewright, &format!("db-a.{base}"), wire::A, 1);
-    for (name, count) in [
-        ("eu-1a.pin", 1),
-        ("US.2.pin", 1),
-        ("ap.prefer", 2),
-        ("ap.other", 0),
+    let (a, b) = ("10.9.1.1", "10.9.1.2");
+    wait_for(zonewright, base, wire::A, &[a, b]);
+    wait_for(zonewright, &format!("db-a.{base}"), wire::A, &[a]);
+    for (name, addresses) in [
+        ("eu-1a.pin", &[a][..]),
+        ("US.2.pin", &[b]),
+        ("ap.prefer", &[a, b]),
+        ("ap.other", &[]),
     ] {
-        wait_for(zonewright, &format!("{name}._zone.{base}"), wire::A, count);
+        let name = format!("{name}._zone.{base}");
+        wait_for(zonewright, &name, wire::A, addresses);
     }
 }
 
 /// Names of pods that need no pod exist in namespaces that exist.
 fn check_insecure_pods(server: &ApiServer, zonewright: &mut Zonewright) {
     let red = "192-0-2-1.red.pod.other.example";
-    wait_for(zonewright, "192-0-2-1.blue.pod.other.example", wire::A, 1);
-    wait_for(zonewright, red, wire::A, 0);
+    let (blue, address) = ("192-0-2-1.blue.pod.other.example", ["192.0.2.1"]);
+    wait_for(zonewright, blue, wire::A, &address);
+    wait_for(zonewright, red, wire::A, &[]);
     server.create(&object("Namespace", None, "red", ""));
-    wait_for(zonewright, red, wire::A, 1);
+    wait_for(zonewright, red, wire::A, &address);
 }
 
 #[test]
@@ -266,7 +278,7 @@ fn records_come_and_go_with_labels_namespaces_and_pods() {
         return;
     }
     let server = ApiServer::start();
-    for file in ["rbac.yaml", "rbac-pods.yaml"] {
+    for file in ["base/rbac.yaml", "components/pods-verified/rbac.yaml"] {
         rbac::grant(&server, file);
     }
     server.create(&object("Namespace", None, "blue", "dns=yes"));
@@ -274,8 +286,9 @@ fn records_come_and_go_with_labels_namespaces_and_pods() {
     server.create(&service("other", ""));
     let mut zonewright = two_clusters(&server);
     for name in ["web", "other"] {
+        let address = address_of(&server, name);
         let name = format!("{name}.blue.svc.other.example");
-        wait_for(&mut zonewright, &name, wire::A, 1);
+        wait_for(&mut zonewright, &name, wire::A, &[&address]);
     }
     check_labels(&server, &mut zonewright);
     check_verified_pods(&server, &mut zonewright);
@@ -284,14 +297,14 @@ fn records_come_and_go_with_labels_namespaces_and_pods() {
     zonewright.stop();
 }
 
-/// The role for `noendpoints` is enough for it, and no more.
+/// The role for `noendpoints` has exactly the rights that it needs.
 #[test]
 fn without_endpoints_no_right_to_see_them_is_needed() {
     if needs::lacks(&["apiserver", "openssl"]) {
         return;
     }
     let server = ApiServer::start();
-    rbac::grant(&server, "rbac-noendpoints.yaml");
+    rbac::grant(&server, "components/noendpoints/rbac.yaml");
     server.create(&object("Namespace", None, "blue", ""));
     server.create(&service("web", ""));
     let mut zonewright = Zonewright::prepare(&["cluster.local"]);
@@ -300,12 +313,40 @@ fn without_endpoints_no_right_to_see_them_is_needed() {
         server.kubeconfig(Access::Limited).display()
     ));
     zonewright.start();
-    wait_for(&mut zonewright, "web.blue.svc.cluster.local", wire::A, 1);
+    let (web, address) = ("web.blue.svc.cluster.local", address_of(&server, "web"));
+    wait_for(&mut zonewright, web, wire::A, &[&address]);
     assert_eq!(zonewright.status()["problems"], json!([]));
     zonewright.stop();
+    // Nothing of the role can be left out: it is missed, and named.
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/zonewright";
+    let rules = server.get(role).unwrap()["rules"].clone();
+    assert_eq!(rules.as_array().map(Vec::len), Some(1), "{rules}");
+    let parts = |of: &str| rules[0][of].as_array().unwrap().clone().into_iter();
+    let resources = parts("resources").map(|part| ("resources", part));
+    for (of, part) in resources.chain(parts("verbs").map(|part| ("verbs", part))) {
+        let name = part.as_str().unwrap();
+        let missed = &match of {
+            "verbs" => format!("may not {name} services"),
+            _ => format!("may not list {name}"),
+        };
+        let mut fewer = rules.clone();
+        fewer[0][of]
+            .as_array_mut()
+            .unwrap()
+            .retain(|it| *it != part);
+        server.patch(role, &json!({ "rules": fewer }));
+        zonewright.spawn();
+        let log = zonewright.folder().join("log");
+        zonewright.wait_for(missed, PATIENCE, || {
+            let log = fs::read_to_string(&log).ok()?;
+            log.contains(missed).then_some(())
+        });
+        zonewright.kill();
+        fs::write(&log, "").unwrap();
+    }
 }
 
-/// The known namespaces outlive a reload that starts the source again: it may be away then.
+/// The known namespaces survive a reload that restarts the source, which may be unavailable then.
 #[test]
 fn a_reload_while_the_api_server_is_away_forgets_no_namespace() {
     if needs::lacks(&["apiserver", "openssl"]) {
@@ -329,7 +370,7 @@ fn a_reload_while_the_api_server_is_away_forgets_no_namespace() {
     configure(&zonewright, 5);
     zonewright.start();
     let pod = "192-0-2-1.blue.pod.cluster.local";
-    wait_for(&mut zonewright, pod, wire::A, 1);
+    wait_for(&mut zonewright, pod, wire::A, &["192.0.2.1"]);
     let serial = zonewright.serial("cluster.local");
     proxy.close();
     configure(&zonewright, 6);
@@ -350,6 +391,6 @@ fn a_reload_while_the_api_server_is_away_forgets_no_namespace() {
     zonewright.wait_for("a new version", PATIENCE, || {
         (wire::serial(address, "cluster.local.") != serial).then_some(())
     });
-    wait_for(&mut zonewright, pod, wire::A, 1);
+    wait_for(&mut zonewright, pod, wire::A, &["192.0.2.1"]);
     zonewright.stop();
 }

@@ -66,6 +66,22 @@ fn reload(zonewright: &mut Zonewright, count: usize) {
     });
 }
 
+/// The lists and watches that were asked for, once every kind that was listed is watched.
+fn requests(server: &ApiServer) -> Vec<(String, String)> {
+    let mut requests = Vec::new();
+    wait("every kind is watched", || {
+        requests = server.limited_requests();
+        let count = |verb: &str, kind: &str| {
+            let all = requests.iter();
+            all.filter(|(v, k)| v == verb && k == kind).count()
+        };
+        let mut kinds = requests.iter().map(|(_, kind)| kind);
+        let is_watched = |kind: &String| count("watch", kind) >= count("list", kind);
+        (!requests.is_empty() && kinds.all(is_watched)).then_some(())
+    });
+    requests
+}
+
 /// Waits for something that is no answer.
 fn wait(what: &str, condition: impl FnMut() -> Option<()>) {
     let found = poll_for(now() + PATIENCE, Duration::from_millis(20), condition);
@@ -152,7 +168,7 @@ fn a_reload_of_history_gate_apex_ttl_and_transfer_asks_the_api_server_nothing_an
         return;
     }
     let server = ApiServer::start();
-    rbac::grant(&server, "rbac.yaml");
+    rbac::grant(&server, "base/rbac.yaml");
     server.create(&json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "blue" },
     }));
@@ -170,7 +186,7 @@ fn a_reload_of_history_gate_apex_ttl_and_transfer_asks_the_api_server_nothing_an
     };
     configure(&zonewright, &server, &form);
     start_with_a_loss(&mut zonewright, &server);
-    let before = server.limited_requests();
+    let before = requests(&server);
     for verb in ["list", "watch"] {
         assert!(before.iter().any(|(it, _)| it == verb), "{before:?}");
     }
@@ -201,13 +217,22 @@ fn a_reload_of_history_gate_apex_ttl_and_transfer_asks_the_api_server_nothing_an
     wait_for(&mut zonewright, 90, true);
     assert_eq!(server.limited_requests(), before);
 
+    // A shorter history needs no next version.
+    form.versions = 1;
+    configure(&zonewright, &server, &form);
+    reload(&mut zonewright, 2);
+    wait("one version is kept", || {
+        (zonewright.versions(ZONE).len() <= 2).then_some(())
+    });
+    assert_eq!(server.limited_requests(), before);
+
     // The log of requests does show what another question to the API server costs.
     form.options = "ttl 17\n        labels a=b";
     form.gate = "off";
     configure(&zonewright, &server, &form);
-    reload(&mut zonewright, 2);
+    reload(&mut zonewright, 3);
     wait_for(&mut zonewright, 90, false);
-    let after = server.limited_requests();
+    let after = requests(&server);
     let lists = |all: &[(String, String)]| all.iter().filter(|(verb, _)| verb == "list").count();
     assert!(lists(&after) > lists(&before), "{after:?}");
     zonewright.stop();

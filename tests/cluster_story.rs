@@ -1,8 +1,8 @@
-//! A story over a real API server: who changed what, told by `log`, `blame`, `diff` and `why`.
+//! A story with a real API server: who changed which record, as `log`, `blame`, `diff` and `why` print it.
 //!
-//! Three people change a Service by server-side apply, endpoints are scaled, a namespace is deleted, a Service goes
-//! while the API server is away, another while zonewright is down. What the commands print, with serials, times and
-//! ids set to others, stands in the README's guide for auditors; `UPDATE_DOCS=1` writes it there.
+//! Three people change a Service by server-side apply, endpoints are scaled, and a namespace is deleted. One Service is
+//! deleted while the API server is unavailable, another while zonewright is stopped. The output of the commands, with
+//! masked serials, times and ids, is in the README's guide for auditors. `UPDATE_DOCS=1` writes it there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,11 @@ use crate::support::zonewright::{Zonewright, addresses};
 use http::Method;
 use serde_json::{Value, json};
 
-/// The zone that is told of, and the one of its addresses.
+/// The zone of the story, and its reverse zone.
 const ZONES: [&str; 2] = ["cluster.local", "10.in-addr.arpa"];
-/// How long anything may take.
+/// The time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where the story stands in the README: after this line, in a block.
+/// The line of the README before the story.
 const MARK: &str =
     "<!-- the story of tests/cluster_story.rs; UPDATE_DOCS=1 writes it -->\n\n```text\n";
 /// The name that three people change.
@@ -57,13 +57,11 @@ fn slice(endpoints: u8) -> Value {
     })
 }
 
-/// What is played.
+/// The servers of the story.
 struct Stage {
-    /// The API server.
     server: ApiServer,
-    /// Between it and zonewright.
+    /// The proxy between it and zonewright.
     proxy: Proxy,
-    /// zonewright.
     zonewright: Zonewright,
 }
 
@@ -113,7 +111,7 @@ impl Stage {
             });
     }
 
-    /// Waits until the zone has more versions than it had.
+    /// Waits for a new version of the zone.
     fn wait_for_version(&mut self, before: usize) {
         let zone = ZONES[0];
         let ask = |it: &Zonewright| it.versions(zone).len();
@@ -124,19 +122,19 @@ impl Stage {
         assert!(found.is_some(), "{}", self.zonewright.log());
     }
 
-    /// How many versions there are.
+    /// The number of versions.
     fn versions(&self) -> usize {
         self.zonewright.versions(ZONES[0]).len()
     }
 
-    /// Applies a Service as a manager; a version follows.
+    /// Applies a Service as a manager, and waits for a version.
     fn apply(&mut self, object: &Value, manager: &str) {
         let before = self.versions();
         self.server.apply(object, manager);
         self.wait_for_version(before);
     }
 
-    /// Deletes a namespace as its controller ends it.
+    /// Deletes a namespace as its controller does.
     fn delete_namespace(&mut self, name: &str) {
         let namespace =
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
@@ -154,7 +152,7 @@ impl Stage {
     }
 }
 
-/// Plays it.
+/// Plays the story.
 fn play() -> Stage {
     let mut stage = Stage::set();
     stage.zonewright.start();
@@ -167,7 +165,7 @@ fn play() -> Stage {
     stage.apply(&slice(3), "scaler");
     stage.delete_namespace("staging");
 
-    // A Service goes while the API server is away, and what happened meanwhile is forgotten there.
+    // A Service is deleted while the API server is unavailable, and the server forgets the event meanwhile.
     stage.proxy.close();
     let before = stage.versions();
     stage.server.delete("/api/v1/namespaces/shop/services/old");
@@ -175,7 +173,7 @@ fn play() -> Stage {
     stage.proxy.open();
     stage.wait_for_version(before);
 
-    // And a Service and endpoints while zonewright is down.
+    // A Service and endpoints are deleted while zonewright is stopped.
     stage.zonewright.stop();
     stage
         .server
@@ -186,7 +184,7 @@ fn play() -> Stage {
     stage
 }
 
-/// The causes of the records of a version that it added or removed at a name, as `verb kind key manager`.
+/// The causes of the records that a version added or removed at a name, as `verb kind key manager`.
 fn causes_at(version: &Value, list: &str, name: &str) -> Vec<String> {
     let records = version[list].as_array().unwrap();
     let of_name = records
@@ -208,7 +206,7 @@ fn causes_at(version: &Value, list: &str, name: &str) -> Vec<String> {
     found
 }
 
-/// Each record of the story has its object and its manager.
+/// Checks that each record of the story has its object and its manager.
 fn check(stage: &Stage) {
     let mut versions = stage.zonewright.versions(ZONES[0]);
     versions.reverse();
@@ -267,7 +265,7 @@ fn check(stage: &Stage) {
         let fits = found.iter().any(|it| it.starts_with(want));
         assert!(fits, "version {place}, {list} {name}: {found:?}");
     }
-    // No record is without an object, but for those of the configuration.
+    // Every record has an object, except those of the configuration.
     for version in &versions {
         for list in ["added", "removed"] {
             for record in version[list].as_array().unwrap() {
@@ -279,7 +277,7 @@ fn check(stage: &Stage) {
     }
 }
 
-/// Sets serials, times and ids to others that are the same each time, in the order they have.
+/// Replaces serials, times and ids by fixed ones in the same order.
 fn masked(text: &str) -> String {
     let is_time = |word: &str| word.len() == 24 && word.ends_with('Z') && word.contains('T');
     let is_serial = |word: &str| word.len() == 10 && word.bytes().all(|it| it.is_ascii_digit());
@@ -315,7 +313,7 @@ fn masked(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Puts short ids in the place of uids and resourceVersions.
+/// Replaces uids and resourceVersions by short ids.
 fn mask_ids(line: &str) -> String {
     let mut out = line.to_owned();
     for (before, mask) in [("uid ", "8f1c…"), ("resourceVersion ", "…")] {
@@ -331,7 +329,7 @@ fn mask_ids(line: &str) -> String {
     out
 }
 
-/// What the commands print, one after the other.
+/// The output of the commands, one after the other.
 fn told(stage: &Stage) -> String {
     let serial_of = |place: usize| {
         let versions = stage.zonewright.versions(ZONES[0]);

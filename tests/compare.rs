@@ -5,7 +5,8 @@
 //! - `COMPARE_CLUSTERS=N` compares on N clusters (24 unless given).
 //! - `COMPARE_SETS=N` gives each cluster N of the option sets, in turn (2 unless given).
 //! - `COMPARE_ONLY=NAME` gives each cluster this one.
-//! - `COMPARE_SEED=N` begins with this cluster: a failure names its seed.
+//! - `ZW_SEED=N` begins with this cluster: a failure names its seed. It is 1 unless given: other clusters have a Service
+//!   that is an alias of itself, which no difference explains yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +36,6 @@ struct Tally {
 }
 
 impl Tally {
-    /// The summary.
     fn text(&self) -> String {
         let Self {
             comparisons,
@@ -56,7 +56,6 @@ impl Tally {
     }
 }
 
-/// A number from the environment.
 fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).map_or(default, |text| {
         text.parse()
@@ -180,15 +179,14 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
     if needs::lacks(&["apiserver", "coredns", "openssl"]) {
         return;
     }
-    let (first, clusters) = (number("COMPARE_SEED", 1), number("COMPARE_CLUSTERS", 24));
+    let (first, clusters) = (number("ZW_SEED", 1), number("COMPARE_CLUSTERS", 24));
     let each = number("COMPARE_SETS", 2).min(SETS.len());
     let server = ApiServer::start();
     let kubeconfig = server.kubeconfig(Access::Admin);
     define_imports(&server);
     let mut tally = Tally::default();
     let start = now();
-    for turn in 0..clusters {
-        let seed = u64::try_from(first + turn).unwrap();
+    for seed in (first..).take(clusters).map(|seed| seed as u64) {
         let cluster = generate(seed);
         create(&server, &cluster);
         let folder = tempfile::tempdir().unwrap();

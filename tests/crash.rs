@@ -1,5 +1,5 @@
-//! Kills zonewright at bad moments, two hundred times, while a recorder watches over its sockets: no
-//! serial ever has two contents or goes back, and what was answered once is never forgotten.
+//! Kills zonewright at bad moments, two hundred times, while a recorder asks its sockets: no serial ever has two
+//! contents or goes back, and an answer that was given once is never forgotten.
 //!
 //! The moments come from a seed (`ZW_SEED`, printed), the interleaving from the machine.
 
@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::support::process::Process;
+use fastrand::Rng;
+
+use crate::support::process::{Process, let_pass};
 use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, copy_folder, headless};
 use crate::support::recorder::{Recorder, Violation};
 use crate::support::wire::{self, Record};
@@ -21,41 +23,12 @@ const ROUNDS: u32 = 200;
 /// Services that change all the time.
 const SERVICES: u64 = 12;
 
-/// Random numbers: the same seed, the same numbers.
-#[derive(Clone)]
-struct Dice(fastrand::Rng);
-
-impl Dice {
-    /// The numbers of a seed.
-    fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
-    }
-
-    /// The seed of this run.
-    fn seed() -> u64 {
-        let given = std::env::var("ZW_SEED").ok();
-        given.map_or(20_260_917, |text| {
-            text.parse().expect("ZW_SEED is a number")
-        })
-    }
-
-    /// A number below `limit`.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0.u64(..limit)
-    }
-
-    /// A small number below `limit`.
-    fn octet(&mut self, limit: u8) -> u8 {
-        self.0.u8(..limit)
-    }
-
-    /// A time below so many milliseconds.
-    fn time(&mut self, limit_ms: u64) -> Duration {
-        Duration::from_micros(self.below(limit_ms * 1000))
-    }
+/// A time below so many milliseconds.
+fn any_time(random: &mut Rng, limit_ms: u64) -> Duration {
+    Duration::from_micros(random.u64(..limit_ms * 1000))
 }
 
-/// A thread that does something again and again until it is told to end.
+/// A thread that repeats its work until it is stopped.
 struct Worker<T> {
     stop: Sender<()>,
     thread: JoinHandle<T>,
@@ -74,15 +47,9 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// Waits for a time, or for being told to end: then it is false.
+/// Waits for a time, or for the stop: then it is false.
 fn goes_on(stopped: &Receiver<()>, rest: Duration) -> bool {
     matches!(stopped.recv_timeout(rest), Err(RecvTimeoutError::Timeout))
-}
-
-/// Lets a random time pass. Nothing is awaited: the moment itself is what the test is about.
-fn let_pass(time: Duration) {
-    let (_keep, never) = channel::<()>();
-    assert_eq!(never.recv_timeout(time), Err(RecvTimeoutError::Timeout));
 }
 
 /// Services that never change, so that an increment is smaller than its zone.
@@ -95,20 +62,20 @@ fn write_base(site: &Site) {
 }
 
 /// One random change of the manifests.
-fn change(site: &Site, dice: &mut Dice) {
-    let number = u8::try_from(dice.below(SERVICES)).expect("few Services");
+fn change(site: &Site, random: &mut Rng) {
+    let number = u8::try_from(random.u64(..SERVICES)).expect("few Services");
     let (file, name) = (format!("s{number}.yaml"), format!("s{number}"));
-    match dice.below(8) {
+    match random.u64(..8) {
         0 => {
             // It may be gone already.
             let _was_there = fs::remove_file(site.path("manifests").join(file)).is_ok();
         }
         1..4 => {
-            let port = 1000 + u16::from(dice.octet(50));
+            let port = 1000 + u16::from(random.u8(..50));
             site.manifest(&file, &cluster_ip(&name, number, port));
         }
         _ => {
-            let hosts: BTreeSet<u8> = (0..dice.below(4)).map(|_| 1 + dice.octet(6)).collect();
+            let hosts: BTreeSet<u8> = (0..random.u64(..4)).map(|_| 1 + random.u8(..6)).collect();
             let hosts: Vec<u8> = hosts.into_iter().collect();
             site.manifest(&file, &headless(&name, number, &hosts));
         }
@@ -116,14 +83,14 @@ fn change(site: &Site, dice: &mut Dice) {
 }
 
 /// Changes the manifests all the time.
-fn start_changes(site: &Arc<Site>, mut dice: Dice) -> Worker<u64> {
+fn start_changes(site: &Arc<Site>, mut random: Rng) -> Worker<u64> {
     let site = Arc::clone(site);
     Worker::start(move |stopped| {
         let mut changes = 0;
         // In bursts: in between the folder is quiet, and is read.
-        while goes_on(&stopped, dice.time(120)) {
-            for _ in 0..=dice.below(6) {
-                change(&site, &mut dice);
+        while goes_on(&stopped, any_time(&mut random, 120)) {
+            for _ in 0..=random.u64(..6) {
+                change(&site, &mut random);
                 changes += 1;
             }
         }
@@ -132,21 +99,25 @@ fn start_changes(site: &Arc<Site>, mut dice: Dice) -> Worker<u64> {
 }
 
 /// Asks all the time, whether the server is there or not.
-fn start_recorder(site: &Arc<Site>, recorder: &Arc<Mutex<Recorder>>, mut dice: Dice) -> Worker<()> {
+fn start_recorder(
+    site: &Arc<Site>,
+    recorder: &Arc<Mutex<Recorder>>,
+    mut random: Rng,
+) -> Worker<()> {
     let (site, recorder) = (Arc::clone(site), Arc::clone(recorder));
     Worker::start(move |stopped| {
-        while goes_on(&stopped, dice.time(6)) {
+        while goes_on(&stopped, any_time(&mut random, 6)) {
             let mut recorder = recorder.lock().expect("no holder panics");
-            let zone = ZONES[usize::try_from(dice.below(3)).expect("three zones")];
+            let zone = ZONES[usize::try_from(random.u64(..3)).expect("three zones")];
             let known = recorder.serials(zone);
-            match dice.below(10) {
+            match random.u64(..10) {
                 0..3 => recorder.ask_serial(site.dns, zone),
                 3..5 => recorder.take_full(site.dns, zone),
                 _ if known.is_empty() => recorder.take_full(site.dns, zone),
                 which => {
                     // Mostly from a version seen lately, sometimes from any.
                     let span = if which == 9 { 200 } else { 20 };
-                    let back = 1 + usize::try_from(dice.below(span)).expect("a small number");
+                    let back = 1 + usize::try_from(random.u64(..span)).expect("a small number");
                     let from = known[known.len().saturating_sub(back)];
                     recorder.take_increment(site.dns, zone, from)
                 }
@@ -155,7 +126,7 @@ fn start_recorder(site: &Arc<Site>, recorder: &Arc<Mutex<Recorder>>, mut dice: D
     })
 }
 
-/// What a recorder found, and a server that ended by itself or panicked.
+/// Checks the violations that a recorder found, and whether a server ended by itself or panicked.
 fn check(recorder: &Mutex<Recorder>, site: &Site, round: u32) {
     let recorder = recorder.lock().expect("no holder panics");
     assert!(
@@ -185,17 +156,17 @@ fn highest(recorder: &Mutex<Recorder>) -> Vec<u32> {
 }
 
 /// One life: start, a while, the end.
-fn live_and_die(site: &Site, recorder: &Mutex<Recorder>, dice: &mut Dice, round: u32) -> bool {
+fn live_and_die(site: &Site, recorder: &Mutex<Recorder>, random: &mut Rng, round: u32) -> bool {
     let mut server = site.start();
-    match dice.below(10) {
+    match random.u64(..10) {
         // While it starts.
-        0..3 => let_pass(dice.time(250)),
+        0..3 => let_pass(any_time(random, 250)),
         // While it ends.
         3 => {
             server.wait_for("an answer", START, || wire::serial(site.dns, ZONES[0]));
-            let_pass(dice.time(150));
+            let_pass(any_time(random, 150));
             server.signal(Signal::TERM);
-            let_pass(dice.time(30));
+            let_pass(any_time(random, 30));
         }
         // After it has published something new.
         _ => {
@@ -203,7 +174,7 @@ fn live_and_die(site: &Site, recorder: &Mutex<Recorder>, dice: &mut Dice, round:
             server.wait_for("a version of this life", START, || {
                 (highest(recorder) != before).then_some(())
             });
-            let_pass(dice.time(350));
+            let_pass(any_time(random, 350));
         }
     }
     let ended_before = server.ended().is_some();
@@ -214,18 +185,17 @@ fn live_and_die(site: &Site, recorder: &Mutex<Recorder>, dice: &mut Dice, round:
 
 #[test]
 fn two_hundred_kills_break_no_promise() {
-    let seed = Dice::seed();
-    println!("ZW_SEED={seed}");
+    let seed = fuzz::seed();
     let site = Arc::new(Site::new());
     write_base(&site);
     let recorder = Arc::new(Mutex::new(Recorder::default()));
-    let mut dice = Dice::new(seed);
-    let changes = start_changes(&site, Dice::new(seed ^ 1));
-    let recording = start_recorder(&site, &recorder, Dice::new(seed ^ 2));
+    let mut random = Rng::with_seed(seed);
+    let changes = start_changes(&site, Rng::with_seed(seed ^ 1));
+    let recording = start_recorder(&site, &recorder, Rng::with_seed(seed ^ 2));
     let started = crate::support::process::now();
     let mut ended_before = 0;
     for round in 0..ROUNDS {
-        ended_before += u32::from(live_and_die(&site, &recorder, &mut dice, round));
+        ended_before += u32::from(live_and_die(&site, &recorder, &mut random, round));
     }
     let changes = changes.end();
     recording.end();
@@ -238,7 +208,7 @@ fn two_hundred_kills_break_no_promise() {
         started.elapsed(),
         recorder.counts
     );
-    // What was not exercised shows nothing.
+    // A run without versions shows nothing.
     assert!(versions.iter().all(|count| *count > 100), "{versions:?}");
     let steps = recorder.counts.get("steps").copied().unwrap_or_default();
     assert!(steps > 300, "{:?}", recorder.counts);
@@ -251,7 +221,7 @@ fn two_hundred_kills_break_no_promise() {
     the_stored_past_is_what_was_seen(&site, &recorder);
 }
 
-/// Waits until every zone is what `render` makes of the manifests, the SOA aside.
+/// Waits until every zone equals the output of `render` for the manifests, apart from the SOA.
 fn wait_until_rendered(site: &Site, server: &mut Process) {
     for zone in ZONES {
         let rendered = site.run(&["render", "--corefile", "Corefile", zone]);
@@ -285,7 +255,7 @@ fn every_recorded_version_is_reached(site: &Site, recorder: &mut Recorder) {
     }
 }
 
-/// What `show` says of a stopped server's versions is what was transferred then.
+/// Checks that the output of `show` for a stopped server's versions equals the transfers of those versions.
 fn the_stored_past_is_what_was_seen(site: &Site, recorder: &Recorder) {
     let mut compared = 0;
     for zone in ZONES {
@@ -377,6 +347,8 @@ fn the_recorder_finds_a_state_folder_put_back_from_a_copy() {
 
     fs::remove_dir_all(site.state()).expect("the state can be removed");
     copy_folder(&site.path("copy"), &site.state());
+    // As an older release left it: then nothing shows that it is a copy.
+    fs::remove_file(site.state().join("mark")).expect("the mark can be removed");
     fs::remove_file(site.path("manifests/new.yaml")).expect("the manifest can be removed");
     let mut server = site.start_answering();
     assert!(recorder.ask_serial(site.dns, ZONES[0]));
@@ -386,4 +358,51 @@ fn the_recorder_finds_a_state_folder_put_back_from_a_copy() {
         "{:?}",
         recorder.violations
     );
+}
+
+/// security 4: serials ran ahead of the clock, an old copy of the folder came back, and the same serials were given
+/// other contents.
+#[test]
+fn a_serial_has_one_content_though_an_old_copy_of_the_state_folder_comes_back() {
+    let site = Site::new();
+    write_base(&site);
+    let mut recorder = Recorder::default();
+    let mut server = site.start_answering();
+    wait_until_rendered(&site, &mut server);
+    let mut churn = |server: &mut Process, numbers: std::ops::RangeInclusive<u8>| {
+        for number in numbers {
+            let old = wire::serial(site.dns, ZONES[0]).expect("it answers");
+            site.manifest("flap.yaml", &cluster_ip("flap", number, 80));
+            site.new_serial(server, ZONES[0], old);
+            assert!(recorder.take_full(site.dns, ZONES[0]));
+        }
+        assert_eq!(recorder.violations, []);
+        recorder.highest(ZONES[0]).expect("it was taken")
+    };
+    churn(&mut server, 1..=10);
+    assert!(server.terminate(START).success());
+    copy_folder(&site.state(), &site.path("copy"));
+    let mut server = site.start_answering();
+    let highest = churn(&mut server, 11..=40);
+    assert!(server.terminate(START).success());
+
+    fs::remove_dir_all(site.state()).expect("the state can be removed");
+    copy_folder(&site.path("copy"), &site.state());
+    let mut server = site.start_answering();
+    assert!(server.log().contains("is a copy"), "{}", server.log());
+    let after = churn(&mut server, 50..=90);
+    assert!(after.wrapping_sub(highest) < 1 << 31, "{after} {highest}");
+    // A restart of the same folder is none.
+    assert!(server.terminate(START).success());
+    fs::write(site.path("log"), "").expect("the log can be emptied");
+    let mut server = site.start_answering();
+    assert!(!server.log().contains("is a copy"), "{}", server.log());
+    server.kill();
+    fs::write(site.path("log"), "").expect("the log can be emptied");
+    let mut server = site.start_answering();
+    assert!(!server.log().contains("is a copy"), "{}", server.log());
+    server.kill();
+    let verified = site.run(&["verify", "--state", "state"]);
+    let verified = String::from_utf8_lossy(&verified.stdout);
+    assert!(verified.contains("may be lost"), "{verified}");
 }

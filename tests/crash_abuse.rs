@@ -1,37 +1,34 @@
-//! What strangers may do to the sockets: nonsense, silence, slowness, resets, and too many transfers at
-//! once. Ordinary queries go on all the while, and memory and descriptors are as before when it is over.
+//! Tests what strangers can do to the sockets: nonsense, silence, slowness, resets, and too many transfers at once.
+//! Ordinary queries are answered all the while. Memory and descriptors are as before afterwards.
 //!
-//! The bounds of times are wide: they tell a server that hangs from one that is busy. What is measured is
-//! printed.
+//! The limits of times are wide: they distinguish a server that hangs from one that is busy. Measurements are printed.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::support::certificates::{self, Certificates};
 use crate::support::ports;
-use crate::support::process::{now, wait_for};
+use crate::support::process::{let_pass, now, wait_for};
 use crate::support::wire::{self, Connection, Query};
 use crate::support::zonewright::Zonewright;
 use fuzz::Fuzz;
 use serde_json::json;
 use socket2::{Domain, SockRef, Socket, Type};
 
-/// The zone.
 const ZONE: &str = "cluster.local";
 /// A name that is there.
 const NAME: &str = "s1.shop.svc.cluster.local";
 /// Messages on each transport.
 const MESSAGES: usize = 10_000;
-/// How long memory and descriptors may take to return.
+/// The time for memory and descriptors to return.
 const RETURN: Duration = Duration::from_secs(60);
-/// By how much resident memory may be more than before, in KiB.
+/// The limit of additional resident memory, in KiB.
 const MORE_MEMORY: usize = 48 * 1024;
-/// The slowest that one of a hundred ordinary queries may be on a busy machine; it is wanted to be 10 ms.
+/// The slowest that one of a hundred ordinary queries may be on a busy machine. The aim is 10 ms.
 const SLOWEST: Duration = Duration::from_millis(250);
 
 /// A server with plain and TLS sockets.
@@ -42,7 +39,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// One whose zone has so many Services.
+    /// A server whose zone has this number of Services.
     fn start(services: usize) -> Self {
         let mut zonewright = Zonewright::prepare(&[ZONE]);
         let folder = zonewright.folder().join("manifests");
@@ -74,7 +71,7 @@ impl Subject {
             ),
         );
         zonewright.start();
-        // What is made once and kept is there before anything is counted.
+        // Memory that is allocated once is there before the measurement.
         assert!(wire::axfr(zonewright.address(), ZONE).is_ok());
         Self {
             zonewright,
@@ -117,7 +114,7 @@ impl Subject {
         assert!(!self.zonewright.log().contains("panicked"));
     }
 
-    /// Does something while ordinary queries are asked, and judges how long those took.
+    /// Does work while ordinary queries are asked, and checks the time of their answers.
     fn while_queries_go_on<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
         let (server, done) = (self.zonewright.address(), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -138,7 +135,7 @@ impl Subject {
     }
 }
 
-/// Says that something is done, also where a test fails: else its threads would go on for ever.
+/// Stops threads when it is dropped, which happens even when a test fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -147,7 +144,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Asks again and again; how long each answer took.
+/// Asks again and again. Returns the times of the answers.
 fn ask_until(server: SocketAddr, done: &AtomicBool) -> Vec<Duration> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     socket.connect(server).unwrap();
@@ -157,7 +154,6 @@ fn ask_until(server: SocketAddr, done: &AtomicBool) -> Vec<Duration> {
     let query = Query::new(NAME, wire::A).encode();
     let mut took = Vec::new();
     let mut buffer = [0; 512];
-    // One of a hundred says something when there are some hundreds.
     while !done.load(Ordering::Relaxed) || took.len() < 300 {
         let start = now();
         socket.send(&query).unwrap();
@@ -169,12 +165,6 @@ fn ask_until(server: SocketAddr, done: &AtomicBool) -> Vec<Duration> {
         let_pass(Duration::from_millis(1));
     }
     took
-}
-
-/// Lets time pass where the time itself is what is tested.
-fn let_pass(time: Duration) {
-    let (_keep, never) = channel::<()>();
-    assert!(never.recv_timeout(time).is_err());
 }
 
 /// A connection from one of many addresses, so that no limit of one client is met.
@@ -345,7 +335,7 @@ fn changed_messages_harm_nobody_on_udp_tcp_and_tls() {
     assert!(wire::axfr(server, ZONE).is_ok());
 }
 
-/// 500 connections that say nothing and 50 that say an octet a second.
+/// Opens 500 silent connections, and 50 that send an octet a second.
 #[test]
 fn idle_and_slow_connections_delay_nobody() {
     let mut subject = Subject::start(300);
@@ -443,7 +433,7 @@ fn f09_ten_thousand_resets_leave_nothing_behind() {
     });
     eprintln!("10 000 resets in {:?}", now() - start);
     subject.returns_to("resets", before);
-    // Nothing spins on what is gone.
+    // No thread spins on closed connections.
     let id = subject.zonewright.process().id();
     let ticks = computed(id);
     let_pass(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! A restart is no news: what was kept leads on, octet by octet.
+//! Tests that a restart changes nothing: the history continues, octet by octet.
 
 use crate::support::product::{START, Site, ZONES, cluster_ip};
 use crate::support::wire::{Connection, IXFR, Query};

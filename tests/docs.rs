@@ -1,6 +1,6 @@
-//! The documentation is true: what the README lists is what the program has.
+//! Checks the documentation: the lists in the README equal the program's.
 //!
-//! `UPDATE_DOCS=1 cargo test --test it docs` writes the tables of metrics and of differences anew.
+//! `UPDATE_DOCS=1 cargo test --test it docs` writes the tables of metrics and of differences.
 
 use std::fs;
 use std::sync::Mutex;
@@ -10,14 +10,13 @@ use directives::config::{Registered, Role, directives};
 use ops::metrics::{METRICS, MetricKind};
 use zonewright::cli::Cli;
 
-/// The README.
 fn readme() -> String {
     fs::read_to_string("README.md").expect("the README is there")
 }
 
 /// The table of metrics as the README has to show it.
 fn metrics_table() -> String {
-    let mut table = String::from("| metric | kind | labels | what it says |\n|---|---|---|---|\n");
+    let mut table = String::from("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
     let of_handlers = directives().flat_map(|it| it.metrics);
     for metric in METRICS.iter().chain(of_handlers) {
         let kind = match metric.kind {
@@ -31,7 +30,7 @@ fn metrics_table() -> String {
     table
 }
 
-/// What stands between two marks of the README is this.
+/// Checks that the text between two marks of the README equals this.
 fn check_section(start: &str, end: &str, table: &str) {
     static WRITING: Mutex<()> = Mutex::new(());
     let guard = WRITING.lock().expect("no writer fails");
@@ -108,7 +107,6 @@ fn options_behind(text: &str, start: &str) -> Vec<String> {
         .collect()
 }
 
-/// The options of a directive.
 fn options_of(word: &str) -> Vec<&'static str> {
     let directive = directives().find(|it| it.word == word);
     let options = directive.expect("it is a directive").options;
@@ -116,7 +114,7 @@ fn options_of(word: &str) -> Vec<&'static str> {
     words.filter(|it| !it.is_empty() && *it != "and").collect()
 }
 
-/// What is documented is what there is.
+/// Checks that the documented options are the existing ones.
 fn check_options(documented: &[String], word: &str) {
     let options = options_of(word);
     for option in &options {

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 /// What a stream says.
 const FILE: &str = "stream";
-/// The zone.
 const ZONE: &str = "cluster.local.";
 
 /// Starts a stream; what it says is in a file.

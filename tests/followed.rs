@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::support::process::Process;
-use crate::support::product::{CHANGE, START, Site};
+use crate::support::product::{CHANGE, START, Site, cluster_ip};
 use crate::support::wire;
 
 /// Type A.
@@ -64,4 +64,58 @@ fn a_changed_corefile_hosts_or_zone_file_counts_at_once() {
     wait_for_address(&site, &mut server, "host.test.", "192.0.2.9");
     // Without a watch the files are read every two seconds: then this test shows nothing.
     assert!(!server.log().contains("gives no watch"));
+}
+
+/// conformance 2, 3, 4
+#[test]
+fn a_zone_file_that_cannot_be_used_at_the_first_start_stops_its_own_names_alone() {
+    let site = Site::new();
+    let (port, ready) = (site.dns.port(), site.ready.port());
+    let manifests = site.path("manifests").display().to_string();
+    let corefile = format!(
+        "cluster.local:{port} {{\n bind 127.0.0.1\n ready 127.0.0.1:{ready}\n kubernetes {{\n  manifests {manifests}\n  \
+         fallthrough some.cluster.local\n }}\n file under\n}}\n\
+         good.test:{port} bad.test:{port} {{\n bind 127.0.0.1\n file good good.test\n file bad bad.test\n}}\n"
+    );
+    site.write("Corefile", &corefile);
+    site.manifest("all.yaml", &cluster_ip("web", 7, 80));
+    site.write(
+        "good",
+        "$TTL 5\n@ SOA ns h 1 300 30 86400 5\nhost A 192.0.2.1\n",
+    );
+    site.write("bad", "this is no zone file\n");
+    site.write("under", "nor is this\n");
+    let checked = site.run(&["check", "--corefile", "Corefile"]);
+    assert_eq!(checked.status.code(), Some(2), "{checked:?}");
+    let mut server = site.start();
+    server.wait_for("the other zones", START, || {
+        let zones = ["cluster.local", "good.test"];
+        let all = zones.map(|zone| wire::serial(site.dns, zone));
+        all.iter().all(Option::is_some).then_some(())
+    });
+    let code = |name: &str| {
+        let reply = wire::udp(site.dns, &wire::Query::new(name, A)).unwrap();
+        (reply.rcode(), reply.answers.len())
+    };
+    for (name, want) in [
+        ("web.test.svc.cluster.local.", (0, 1)),
+        ("nothing.cluster.local.", (3, 0)),
+        ("a.some.cluster.local.", (2, 0)),
+        ("host.good.test.", (0, 1)),
+        ("host.bad.test.", (2, 0)),
+    ] {
+        assert_eq!(code(name), want, "{name}");
+    }
+    let records = wire::axfr(site.dns, "good.test");
+    assert!(records.is_err(), "nobody may have it: {records:?}");
+    let is_ready =
+        || crate::support::zonewright::http(ready, "/ready").is_some_and(|it| it.0 == 200);
+    assert!(!is_ready());
+    site.write("bad", &zone_file("192.0.2.2"));
+    wait_for_address(&site, &mut server, "host.bad.test.", "192.0.2.2");
+    server.wait_for("readiness", CHANGE, || is_ready().then_some(()));
+    site.write("under", "$TTL 5\na.some A 192.0.2.3\n");
+    wait_for_address(&site, &mut server, "a.some.cluster.local.", "192.0.2.3");
+    assert_eq!(code("b.some.cluster.local."), (3, 0));
+    server.terminate(START);
 }

@@ -1,4 +1,5 @@
-//! What a source loses at once is held; a primary that lost its disk goes on above what secondaries have.
+//! The gate: it holds a sudden loss in a source. And a primary that lost its disk continues above the serials of its
+//! secondaries.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -263,7 +264,7 @@ fn what_nobody_releases_leaves_when_its_time_is_over() {
     wait(&mut zonewright, "both leave", |it| {
         it.metric("zonewright_gate_total", "outcome=\"expired\"") == Some(2.0)
     });
-    assert!(zonewright.log().contains("nobody released it in time"));
+    assert!(zonewright.log().contains("no operator released it"));
 }
 
 /// Creates the namespaces and the Services whose number fits.

@@ -1,7 +1,7 @@
-//! Golden zones: each folder of `zones/` holds a Corefile, a cluster, and the zones that must come out,
-//! one file a zone, as a DNS operator reads them.
+//! Golden zones: each folder of `zones/` holds a Corefile, a cluster, and the zones that must come out, one file a
+//! zone, as a DNS operator reads them.
 //!
-//! `UPDATE_ZONES=1 cargo test --test it golden` writes them anew: read the difference before you commit it.
+//! `UPDATE_ZONES=1 cargo test --test it golden` writes them again: read the difference before you commit it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use directives::config::{Overrides, load};
 use zonewright::cli::{RenderedZone, render};
 
-/// The folders of `zones/`.
 fn cases() -> Vec<PathBuf> {
     let mut cases: Vec<PathBuf> = fs::read_dir("zones")
         .expect("the zones folder is there")

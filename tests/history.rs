@@ -1,5 +1,5 @@
-//! The history as an auditor takes it away: `export --history` checked by code that knows the documented
-//! definition and nothing of the product, and the commands about it with and without a server.
+//! The history as an auditor gets it: checks `export --history` with code that knows the documented definition and
+//! nothing of the product, and the commands about it with and without a server.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,6 @@ mod independent {
             .collect()
     }
 
-    /// Hexadecimal.
     fn hex(octets: &[u8]) -> String {
         octets.iter().map(|octet| format!("{octet:02x}")).collect()
     }

@@ -1,7 +1,7 @@
 //! Real secondaries follow zonewright: BIND, Knot, NSD and PowerDNS signed, Unbound by its address.
 //!
-//! The cluster is a folder of manifests that changes at random. What is compared at the end is every
-//! record of every zone, at every secondary.
+//! The cluster is a folder of manifests that changes at random. At the end, every record of every zone is compared at
+//! every secondary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ const ZONES: [&str; 3] = [
     "0.1.0.0.0.0.d.f.ip6.arpa",
 ];
 
-/// How long a version may take from the folder to the zone, on a machine with other work.
+/// The time limit from the folder to the zone, on a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the slowest secondary may take to follow.
+/// The time limit of the slowest secondary.
 const FOLLOW: Duration = Duration::from_secs(30);
 
-/// Changes that are followed, and after how many all must have come along.
+/// The number of changes, and the number after which all secondaries must have followed.
 const CHANGES: usize = 200;
 const CHECKPOINT: usize = 20;
 
@@ -60,7 +60,7 @@ impl Manifests {
         self.0.join(format!("{}.json", name.join("-")))
     }
 
-    /// Writes a file as a careful program does: beside it, then renamed.
+    /// Writes a file as a careful program does: under another name, which it then renames.
     fn put(&self, object: &Value) {
         let file = self.file(object);
         let aside = file.with_extension("new");
@@ -89,7 +89,7 @@ fn change(zonewright: &mut Zonewright, manifests: &Manifests, acts: &[Act]) {
     });
 }
 
-/// The zone as a whole rendering of the folder gives it, without what counts versions.
+/// Checks that the zone equals a whole rendering of the folder, without the parts that count versions.
 fn assert_is_what_render_gives(zonewright: &Zonewright) {
     for zone in ZONES {
         let (served, rendered) = (zonewright.served(zone), zonewright.rendered(zone));
@@ -98,8 +98,8 @@ fn assert_is_what_render_gives(zonewright: &Zonewright) {
     }
 }
 
-/// All five take each zone whole once; then 200 random changes reach them as differences alone, and
-/// one that was away catches up the same way. At the end each holds exactly our zones.
+/// Each secondary takes each zone whole once. Then 200 random changes reach it only as differences, and one that was
+/// stopped catches up in the same way. At the end each has exactly our zones.
 #[test]
 fn five_secondaries_follow_two_hundred_random_changes_by_ixfr() {
     if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {
@@ -107,7 +107,7 @@ fn five_secondaries_follow_two_hundred_random_changes_by_ixfr() {
     }
     let mut zonewright = Zonewright::prepare(&ZONES);
     let manifests = Manifests::new(zonewright.folder());
-    let mut cluster = Cluster::new(20_261_121);
+    let mut cluster = Cluster::new(fuzz::seed());
     for _ in 0..12 {
         manifests.act(&cluster.create());
     }
@@ -153,7 +153,7 @@ fn five_secondaries_follow_two_hundred_random_changes_by_ixfr() {
     check_catches_up(&mut zonewright, &manifests, &mut cluster, &mut fleet);
 }
 
-/// Each in turn is away during changes, and catches up by differences.
+/// Stops each in turn during changes; it catches up by differences.
 fn check_catches_up(
     zonewright: &mut Zonewright,
     manifests: &Manifests,
@@ -170,7 +170,7 @@ fn check_catches_up(
     for kind in Kind::ALL {
         fleet.member(kind).resume();
     }
-    // Whoever does not ask at its start is told: a NOTIFY that nobody answered is repeated.
+    // A secondary that does not ask at its start is notified: a NOTIFY without an answer is repeated.
     let took = fleet.wait_until_equal(zonewright, FOLLOW);
     eprintln!(
         "caught up after {:?}, {took:?}; {:?}",

@@ -1,6 +1,7 @@
 //! Every case of `zones/` loads in BIND, Knot, NSD, PowerDNS and Unbound, which then answer as we do.
 
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use crate::support::cases::{Subject, cases, transferable};
@@ -9,10 +10,10 @@ use crate::support::needs;
 use crate::support::secondary::{Kind, Plan, Secondary};
 use crate::support::wire::{self, Query, Record};
 
-/// How long a secondary may take for a zone.
+/// The time limit of a secondary for a zone.
 const FOLLOW: Duration = Duration::from_secs(30);
 
-/// Names of a case that are asked, spread over all it has.
+/// The number of names of a case to ask for, spread over all.
 const SAMPLES: usize = 40;
 
 /// The types asked for each.
@@ -25,7 +26,7 @@ const TYPES: [u16; 6] = [
     wire::CNAME,
 ];
 
-/// Words by which the servers say that they do not like a record.
+/// Words by which the servers complain about a record.
 const DISLIKES: [&str; 6] = [
     "bad owner name",
     "bad name",
@@ -54,7 +55,7 @@ fn up_to_alias((rcode, answers): (u16, BTreeSet<Record>), name: &str) -> (u16, B
     }
 }
 
-/// What a secondary answers, whatever its taste in additional records.
+/// A secondary's answer, without additional records.
 fn answer(server: std::net::SocketAddr, name: &str, qtype: u16) -> (u16, BTreeSet<Record>) {
     let query = Query::new(name, qtype).edns(1232);
     let reply = Reply::of(&wire::ask(server, &query).unwrap());
@@ -73,41 +74,58 @@ fn every_case_loads_in_five_secondaries_that_answer_as_we_do() {
             contents.add(zone, wire::axfr(subject.address, zone).unwrap());
         }
         let names = samples(&contents);
-        for kind in Kind::ALL {
-            // For Unbound nothing is below `invalid` (RFC 6761 section 6.4), and it reads no catalogs.
-            let takes = |zone: &&str| kind != Kind::Unbound || !zone.ends_with("invalid.");
-            let zones = subject.zones.iter().map(String::as_str);
-            let zones: Vec<&str> = zones.filter(takes).collect();
-            let mut secondary = Secondary::start(kind, &Plan::new(subject.address, &zones));
-            for zone in &zones {
-                let records = wire::axfr(subject.address, zone).unwrap();
-                let serial = records.iter().find_map(Record::serial).unwrap();
-                secondary.wait_for_serial(zone, serial, FOLLOW);
-                secondary.assert_holds(zone, &records);
+        let (subject, contents, names) = (&subject, &contents, &names);
+        let what = &folder.display().to_string();
+        std::thread::scope(|scope| {
+            let checks = Kind::ALL
+                .map(|kind| scope.spawn(move || check(kind, subject, contents, names, what)));
+            for check in checks {
+                check.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
-            let what = format!("{} at {kind:?}", folder.display());
-            let held = |name: &&String| {
-                let zone = contents.zone_of(name).unwrap_or_default();
-                zones.contains(&zone)
-            };
-            let names = names.iter().filter(held);
-            for (name, qtype) in names.flat_map(|name| TYPES.map(|qtype| (name, qtype))) {
-                let mut both = [secondary.address(), subject.address]
-                    .map(|server| answer(server, name, qtype));
-                if kind == Kind::Unbound {
-                    both = both.map(|reply| up_to_alias(reply, name));
-                }
-                let [theirs, ours] = both;
-                assert_eq!(theirs, ours, "{what}: {name} {qtype}");
-            }
-            let log = secondary.log();
-            let disliked = log
-                .lines()
-                // `--5` is the endpoint `::5`, as CoreDNS names it: no host name, but the zone is taken.
-                .filter(|line| !line.contains(": --"))
-                .find(|line| DISLIKES.iter().any(|word| line.contains(word)));
-            assert_eq!(disliked, None, "{what}");
-        }
+        });
         eprintln!("{}: {} names", folder.display(), names.len());
     }
+}
+
+/// Checks that a secondary takes all zones, has our contents, and gives our answers for these names.
+fn check(
+    kind: Kind,
+    subject: &Subject,
+    contents: &Contents,
+    names: &BTreeSet<String>,
+    folder: &str,
+) {
+    // For Unbound nothing is below `invalid` (RFC 6761 section 6.4), and it reads no catalogs.
+    let takes = |zone: &&str| kind != Kind::Unbound || !zone.ends_with("invalid.");
+    let zones = subject.zones.iter().map(String::as_str);
+    let zones: Vec<&str> = zones.filter(takes).collect();
+    let mut secondary = Secondary::start(kind, &Plan::new(subject.address, &zones));
+    for zone in &zones {
+        let records = wire::axfr(subject.address, zone).unwrap();
+        let serial = records.iter().find_map(Record::serial).unwrap();
+        secondary.wait_for_serial(zone, serial, FOLLOW);
+        secondary.assert_holds(zone, &records);
+    }
+    let what = format!("{folder} at {kind:?}");
+    let held = |name: &&String| {
+        let zone = contents.zone_of(name).unwrap_or_default();
+        zones.contains(&zone)
+    };
+    let names = names.iter().filter(held);
+    for (name, qtype) in names.flat_map(|name| TYPES.map(|qtype| (name, qtype))) {
+        let mut both =
+            [secondary.address(), subject.address].map(|server| answer(server, name, qtype));
+        if kind == Kind::Unbound {
+            both = both.map(|reply| up_to_alias(reply, name));
+        }
+        let [theirs, ours] = both;
+        assert_eq!(theirs, ours, "{what}: {name} {qtype}");
+    }
+    let log = secondary.log();
+    let disliked = log
+        .lines()
+        // `--5` is the endpoint `::5`, as CoreDNS names it: no host name, but the zone is taken.
+        .filter(|line| !line.contains(": --"))
+        .find(|line| DISLIKES.iter().any(|word| line.contains(word)));
+    assert_eq!(disliked, None, "{what}");
 }

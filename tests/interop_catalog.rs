@@ -1,5 +1,5 @@
-//! Secondaries find zones by the catalog: a zone that the Corefile has from now on shows up at BIND,
-//! Knot and PowerDNS by itself, and goes by itself. Their configurations are those that `emit` prints.
+//! Secondaries find zones by the catalog: a new zone of the Corefile appears at BIND, Knot and PowerDNS by itself, and
+//! disappears by itself. Their configurations are the output of `emit`.
 //!
 //! NSD reads catalogs from 4.9 on: an older one is not tried, and the test says so.
 
@@ -15,11 +15,10 @@ use crate::support::zonewright::Zonewright;
 use crate::support::{needs, ports, process, wire};
 use serde_json::json;
 
-/// The catalog.
 const CATALOG: &str = "catalog.invalid";
-/// How long the slowest secondary may take to follow.
+/// The time limit of the slowest secondary.
 const FOLLOW: Duration = Duration::from_secs(40);
-/// Those that read catalogs in Debian 12.
+/// The secondaries that read catalogs in Debian 12.
 const READERS: [Kind; 3] = [Kind::Bind, Kind::Knot, Kind::Pdns];
 
 /// Writes a Corefile of these zones and a catalog of them, for secondaries at these ports.
@@ -92,7 +91,7 @@ fn wait_for_all(zonewright: &Zonewright, members: &mut [Secondary], zones: &[&st
     }
 }
 
-/// Says which NSD is here when it is too old for catalogs.
+/// Prints the version of NSD if it is too old for catalogs.
 fn note_nsd() {
     let output = std::process::Command::new(needs::program("nsd"))
         .arg("-v")
@@ -135,7 +134,7 @@ fn g1_zones_show_up_and_go_at_bind_knot_and_powerdns_by_themselves() {
     let second = zonewright.serial(CATALOG);
     assert_ne!(first, second);
 
-    // A restart with the same Corefile is no news.
+    // A restart with the same Corefile makes no new version.
     zonewright.stop();
     zonewright.start();
     assert_eq!(zonewright.serial(CATALOG), second);
@@ -156,7 +155,7 @@ fn g1_zones_show_up_and_go_at_bind_knot_and_powerdns_by_themselves() {
     wait_for_all(&zonewright, &mut members, &["cluster.local"]);
 }
 
-/// Knot tells the serial of a catalog over TCP alone, and takes none that is below it.
+/// Knot gives the serial of a catalog over TCP alone, and accepts none that is lower.
 #[test]
 fn after_a_lost_disk_the_catalog_goes_on_above_that_of_knot() {
     if needs::lacks(&["knot"]) {
@@ -225,7 +224,7 @@ fn serial_of_catalog(member: &Secondary, catalog: &str) -> Option<u32> {
     reply.answers.first()?.serial()
 }
 
-/// The directives before zones move, when it is announced, when they do, and when it is over.
+/// The directives before a zone moves, when the move is announced, when it happens, and afterwards.
 fn catalogs_over_time() -> [String; 4] {
     let [old, new] = BOTH;
     let (moves, other) = ("20.in-addr.arpa", "30.in-addr.arpa");
@@ -245,19 +244,23 @@ fn catalogs_over_time() -> [String; 4] {
     [before, announced, moving, after]
 }
 
-/// Asks all again and again; the answers, and who gave none.
-fn ask_until(servers: &[(Kind, SocketAddr)], done: &AtomicBool) -> (usize, Vec<Kind>) {
-    let (mut answers, mut without) = (0, Vec::new());
+/// Asks one again and again; how many answers it gave, and the longest time without one.
+fn ask_until(server: SocketAddr, done: &AtomicBool) -> (usize, Duration) {
+    let (mut answers, mut longest, mut last) = (0, Duration::ZERO, process::now());
     while !done.load(Ordering::Relaxed) {
-        for (kind, address) in servers {
-            match wire::serial(*address, "cluster.local") {
-                Some(_) => answers += 1,
-                None => without.push(*kind),
-            }
+        let is_answer = wire::serial(server, "cluster.local").is_some();
+        let now = process::now();
+        longest = longest.max(now - last);
+        if is_answer {
+            (answers, last) = (answers + 1, now);
         }
     }
-    (answers, without)
+    (answers, longest)
 }
+
+/// The longest that a server may be without the zone: BIND rearranges its zones for some milliseconds, and here on a busy
+/// machine.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// RFC 9432 section 4.3.1: a zone changes its catalog by `coo`. Each consumer sees the catalogs in the
 /// order in which it fetches them. BIND 9.18 rearranges its zones then and gives no answer for some
@@ -294,15 +297,17 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
     wait_for_all(&zonewright, &mut members, &zones[..3]);
 
     // From here on each is asked all the time.
-    let addresses: Vec<(Kind, SocketAddr)> =
-        members.iter().map(|it| (it.kind, it.address())).collect();
+    let addresses: Vec<SocketAddr> = members.iter().map(Secondary::address).collect();
     let done = AtomicBool::new(false);
     let mut serials: BTreeMap<&str, Option<u32>> = BOTH
         .iter()
         .map(|catalog| (*catalog, zonewright.serial(catalog)))
         .collect();
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| ask_until(&addresses, &done));
+        let asking = addresses
+            .iter()
+            .map(|address| scope.spawn(|| ask_until(*address, &done)));
+        let asking: Vec<_> = asking.collect();
         // One catalog changes at a time: BIND asks for another try later when it sees a zone in the new one
         // before it heard from the old one that it moves.
         for (directives, changed) in [
@@ -316,7 +321,7 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
             for catalog in changed {
                 let before = serials.get(catalog).copied();
                 for member in &members {
-                    // The version before is served until the next is there.
+                    // The previous version is served until the next one is there.
                     let follows = || {
                         let ours = zonewright.serial(catalog);
                         let is_new = Some(ours) != before;
@@ -330,14 +335,14 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
             }
         }
         done.store(true, Ordering::Relaxed);
-        let (answers, without) = asking.join().expect("the questions are asked");
-        let of = |kind: Kind| without.iter().filter(|it| **it == kind).count();
-        let none = kinds.map(|kind| (kind, of(kind)));
-        eprintln!("{answers} answers; without one: {none:?}");
-        assert!(
-            answers > 100 && without.len() * 20 < answers,
-            "{answers}, {none:?}"
-        );
+        for (kind, asking) in kinds.into_iter().zip(asking) {
+            let (answers, longest) = asking.join().expect("the questions are asked");
+            eprintln!("{kind:?}: {answers} answers, {longest:?} at most without one");
+            assert!(
+                answers > 50 && longest < AT_ONCE,
+                "{kind:?}: {answers}, {longest:?}"
+            );
+        }
     });
     wait_for_all(&zonewright, &mut members, &zones);
 }

@@ -14,13 +14,11 @@ use crate::support::{needs, ports};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// The zone that is followed.
 const ZONE: &str = "cluster.example";
 
 /// A second zone that stays as it is, one that resolvers like to answer by themselves.
 const REVERSE: &str = "96.10.in-addr.arpa";
 
-/// Its contents.
 fn reverse() -> Vec<Record> {
     [
         "96.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.example. hostmaster.cluster.example. 7 300 30 86400 5",
@@ -46,7 +44,6 @@ dns-version 5 TXT \"1.1.0\"
     )
 }
 
-/// Knot as a primary of one zone.
 struct Primary {
     process: Process,
     folder: TempDir,
@@ -54,7 +51,7 @@ struct Primary {
 }
 
 impl Primary {
-    /// Serves the first version; tells these ports of every change.
+    /// Serves the first version, and notifies these ports of every change.
     fn start(key: Option<&Key>, secondaries: &[u16]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = ports::free();
@@ -169,7 +166,7 @@ fn check_follows(kind: Kind, key: Option<Key>) {
     secondary.assert_holds(ZONE, &second);
     assert_eq!(secondary.transfers(), Transfers { axfr: 2, ixfr: 1 });
 
-    // What it had it has again, and goes on from there.
+    // It still has its contents, and continues from there.
     secondary.restart();
     secondary.wait_for_serial(ZONE, 2, PATIENCE);
     secondary.assert_holds(ZONE, &second);
@@ -183,7 +180,7 @@ fn check_follows(kind: Kind, key: Option<Key>) {
     assert_eq!(secondary.serial(ZONE), None);
 }
 
-/// The records that [`zone_text`] means.
+/// The records of [`zone_text`].
 fn expected(serial: u32, more: &[&str]) -> Vec<Record> {
     let soa = format!("{ZONE}. 5 IN SOA ns.dns.{ZONE}. hostmaster.{ZONE}. {serial} 300 30 86400 5");
     let fixed = [
@@ -247,7 +244,7 @@ fn unbound_follows() {
     check_follows(Kind::Unbound, None);
 }
 
-/// The oracle itself: a record too many, too few or other is seen.
+/// Tests the oracle: it sees an extra, a missing and a different record.
 #[test]
 fn contents_that_differ_are_told() {
     if needs::lacks(&["knot", "unbound"]) {
@@ -347,7 +344,7 @@ fn broken_messages_are_errors() {
     assert!(wire::Message::decode(&[good, vec![0]].concat()).is_err());
 }
 
-/// A deadline tells what was awaited and what the process said.
+/// A failed wait shows the awaited condition and the log of the process.
 #[test]
 fn an_awaited_condition_that_never_comes_shows_the_log() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Secondaries that were away for ten thousand versions: one reply brings them up to date.
+//! Secondaries that were stopped for ten thousand versions: one reply brings them up to date.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,13 +14,12 @@ use dns::{Name, Rdata, Ttl};
 use zone::journal::Journal;
 use zone::{Candidate, Edit, MemoryLimits, Node};
 
-/// The zone.
 const ZONE: &str = "long.example";
-/// How many versions are made meanwhile.
+/// The number of versions made meanwhile.
 const AWAY: u32 = 10_000;
 /// Hosts of the zone.
 const HOSTS: u32 = 400;
-/// So many of them move.
+/// The number of hosts that move.
 const MOVING: u32 = 20;
 /// How long the slowest secondary may take to follow.
 const FOLLOW: Duration = Duration::from_secs(60);
@@ -37,7 +36,7 @@ fn text(round: u8) -> String {
     text
 }
 
-/// A primary of which this much history is kept, and five secondaries that have its zone.
+/// A primary with a history of this many versions, and five secondaries that have its zone.
 fn start(versions: u32) -> (Zonewright, Fleet) {
     let mut zonewright = Zonewright::prepare(&[ZONE]);
     let file = zonewright.folder().join("db");
@@ -55,7 +54,7 @@ fn start(versions: u32) -> (Zonewright, Fleet) {
     (zonewright, fleet)
 }
 
-/// Ten thousand versions in the store of a server that does not run; each moves one host.
+/// Makes ten thousand versions in the store of a stopped server. Each moves one host.
 fn make_versions(zonewright: &Zonewright) {
     let limits = MemoryLimits {
         steps: 1000,
@@ -68,7 +67,7 @@ fn make_versions(zonewright: &Zonewright) {
     let now = version.time_ms;
     for number in 0..AWAY {
         let host = number % MOVING;
-        // The last round is what the file says at the next start.
+        // The last round equals the file at the next start.
         let address = if number < AWAY - MOVING {
             let [.., third, fourth] = number.to_be_bytes();
             Ipv4Addr::new(10, 200, third, fourth)
@@ -95,11 +94,11 @@ fn make_versions(zonewright: &Zonewright) {
     journal.close().unwrap();
 }
 
-/// What sort of reply one took, and how many records it had.
+/// The kind of a reply, and its number of records.
 type Reply = (String, u32);
 
-/// Everyone is away while the versions are made; then all come back. The replies they took, as the primary
-/// logged them: who, and what sort.
+/// Stops all secondaries while the versions are made, and starts them again. Returns the replies that they got, by the
+/// primary's log.
 fn away(versions: u32) -> Vec<(Kind, Vec<Reply>)> {
     let (mut zonewright, mut fleet) = start(versions);
     for kind in Kind::ALL {
@@ -114,7 +113,7 @@ fn away(versions: u32) -> Vec<(Kind, Vec<Reply>)> {
         fleet.member(kind).resume();
     }
     fleet.wait_until_equal(&zonewright, FOLLOW);
-    // Before those are looked at who ask for the zone to compare it.
+    // Before the transfers of the test itself, which compares the zone.
     let taken = zonewright.transfers().split_off(old);
     fleet.assert_equal(&zonewright);
     let replies = |kind: Kind| {
@@ -133,12 +132,12 @@ fn who_was_away_for_ten_thousand_versions_takes_one_condensed_increment() {
         return;
     }
     for (kind, replies) in away(2 * AWAY) {
-        // Four SOAs; of each host what it was and what it is.
+        // Four SOAs, and the old and the new record of each host.
         assert_eq!(replies, [("ixfr".to_owned(), 4 + 2 * MOVING)], "{kind:?}");
     }
 }
 
-/// Without it, it is the zone as a whole, once.
+/// Without that history, the reply is the whole zone, once.
 #[test]
 fn who_was_away_for_longer_than_history_reaches_takes_the_zone() {
     if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {

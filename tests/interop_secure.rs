@@ -19,7 +19,6 @@ use serde_json::json;
 /// How long a secondary, or we, may take to follow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The zone.
 const ZONE: &str = "cluster.local";
 
 /// A folder of manifests with some Services beside a server.

@@ -1,6 +1,6 @@
 //! Awkward steps, the end of serials and wrong clocks, with real secondaries.
 //!
-//! The zone comes from a file, so that each version is exactly what its step needs.
+//! The zone comes from a file, so that the test decides on every record of a version.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,16 +13,20 @@ use crate::support::secondary::Key;
 use crate::support::zonewright::Zonewright;
 use crate::support::{needs, wire};
 
-/// The zone.
 const ZONE: &str = "steps.example";
 /// How long the slowest secondary may take to follow.
 const FOLLOW: Duration = Duration::from_secs(40);
 
+/// A zone file with a primary.
+struct Primary {
+    zonewright: Zonewright,
+    file: PathBuf,
+}
+
 /// A zone file with a primary and all five secondaries.
 struct Subject {
-    zonewright: Zonewright,
+    primary: Primary,
     fleet: Fleet,
-    file: PathBuf,
 }
 
 /// The text of the zone: an SOA with this serial and these fields, padding, and these lines.
@@ -39,8 +43,22 @@ fn text(serial: u32, soa: &str, ns: &str, lines: &str) -> String {
 /// The usual SOA fields.
 const SOA: &str = "60 SOA ns1 hostmaster";
 
+impl Primary {
+    /// Makes the text the next version and waits until it is served; its serial.
+    fn publish(&mut self, text: &str) -> u32 {
+        let before = self.zonewright.serial(ZONE);
+        let aside = self.file.with_extension("next");
+        fs::write(&aside, text).unwrap();
+        fs::rename(aside, &self.file).unwrap();
+        let server = self.zonewright.address();
+        self.zonewright.wait_for("the next version", FOLLOW, || {
+            wire::serial(server, ZONE).filter(|serial| Some(*serial) != before)
+        })
+    }
+}
+
 impl Subject {
-    /// Starts everything with a first version; all have it.
+    /// Starts everything with a first version, and waits until all have it.
     fn start(serial: u32, lines: &str) -> Self {
         let mut zonewright = Zonewright::prepare(&[ZONE]);
         let file = zonewright.folder().join("db");
@@ -55,31 +73,17 @@ impl Subject {
         let fleet = places.start(&zonewright);
         fleet.wait_until_equal(&zonewright, FOLLOW);
         fleet.assert_equal(&zonewright);
-        Self {
-            zonewright,
-            fleet,
-            file,
-        }
+        let primary = Primary { zonewright, file };
+        Self { primary, fleet }
     }
 
-    /// Makes the text the next version and waits until it is served; its serial.
-    fn publish(&mut self, text: &str) -> u32 {
-        let before = self.zonewright.serial(ZONE);
-        let aside = self.file.with_extension("next");
-        fs::write(&aside, text).unwrap();
-        fs::rename(aside, &self.file).unwrap();
-        let server = self.zonewright.address();
-        self.zonewright.wait_for("the next version", FOLLOW, || {
-            wire::serial(server, ZONE).filter(|serial| Some(*serial) != before)
-        })
-    }
-
-    /// All have exactly what we have, and nobody took the zone whole again.
+    /// Checks that all have exactly our contents, and none took the zone whole again.
     fn check(&mut self, what: &str) {
         eprintln!("{what}");
-        self.fleet.wait_until_equal(&self.zonewright, FOLLOW);
-        self.fleet.assert_equal(&self.zonewright);
-        self.fleet.assert_no_second_axfr(&self.zonewright);
+        self.fleet
+            .wait_until_equal(&self.primary.zonewright, FOLLOW);
+        self.fleet.assert_equal(&self.primary.zonewright);
+        self.fleet.assert_no_second_axfr(&self.primary.zonewright);
     }
 }
 
@@ -102,7 +106,7 @@ fn b09_b10_b11_b12_b18_five_secondaries_apply_awkward_steps_by_ixfr() {
     let mut serial = 1;
     let mut step = |subject: &mut Subject, what: &str, soa: &str, ns: &str, lines: &str| {
         serial += 1;
-        subject.publish(&text(serial, soa, ns, lines));
+        subject.primary.publish(&text(serial, soa, ns, lines));
         subject.check(what);
     };
     let it = &mut subject;
@@ -146,11 +150,11 @@ fn b09_b10_b11_b12_b18_five_secondaries_apply_awkward_steps_by_ixfr() {
         "ns2",
         &set(120, 6, &gone),
     );
-    eprintln!("{:?}", subject.fleet.transfers(&subject.zonewright));
+    eprintln!("{:?}", subject.fleet.transfers(&subject.primary.zonewright));
 }
 
-/// Four versions across 2^32 while all are away: one step leads them there, NSD too, which does not follow
-/// a chain across.
+/// Makes four versions across 2^32 while all secondaries are stopped. One step brings them up to date, even NSD, which
+/// does not follow a chain across.
 #[test]
 fn b14_five_secondaries_follow_across_the_wrap_by_ixfr() {
     if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {
@@ -158,7 +162,9 @@ fn b14_five_secondaries_follow_across_the_wrap_by_ixfr() {
     }
     // In two leaps: a file's serial counts where it is ahead of the clock, by less than half the circle.
     let mut subject = Subject::start(3_900_000_000, &set(60, 1, ""));
-    let last = subject.publish(&text(u32::MAX - 1, SOA, "ns1", &set(60, 2, "")));
+    let last = subject
+        .primary
+        .publish(&text(u32::MAX - 1, SOA, "ns1", &set(60, 2, "")));
     assert_eq!(last, u32::MAX - 1);
     subject.check("before the end of serials");
     for member in &mut subject.fleet.members {
@@ -166,7 +172,11 @@ fn b14_five_secondaries_follow_across_the_wrap_by_ixfr() {
     }
     let mut serials = Vec::new();
     for (number, serial) in [u32::MAX, 1, 3].into_iter().enumerate() {
-        serials.push(subject.publish(&text(serial, SOA, "ns1", &set(60, 3 + number, ""))));
+        serials.push(
+            subject
+                .primary
+                .publish(&text(serial, SOA, "ns1", &set(60, 3 + number, ""))),
+        );
     }
     eprintln!("{serials:?}");
     assert!(serials[2] < 1 << 31, "beyond 2^32: {serials:?}");
@@ -176,8 +186,8 @@ fn b14_five_secondaries_follow_across_the_wrap_by_ixfr() {
     subject.check("B14: across 2^32");
 }
 
-/// A client whose clock is ten minutes ahead is told so, and it is in our log; with the right time it is
-/// served.
+/// A client whose clock is ten minutes ahead gets an error with our time, and our log has a line. With the right time
+/// it is served.
 #[test]
 fn k4_a_clock_that_is_off_is_said_and_recovered_from() {
     if needs::lacks(&["kdig", "faketime"]) {
@@ -229,4 +239,58 @@ fn k4_a_clock_that_is_off_is_said_and_recovered_from() {
     let text = asked("+0m");
     assert!(text.contains("padding-1."), "{text}");
     assert_eq!(zonewright.log().matches("BADTIME").count(), said.len());
+}
+
+/// Our clock steps, while we run and between two lives: the serial never goes back, and moves by one while the clock is
+/// behind it.
+#[test]
+fn k4_a_serial_never_goes_back_when_the_server_s_clock_does() {
+    if needs::lacks(&["faketime"]) {
+        return;
+    }
+    let mut zonewright = Zonewright::prepare(&[ZONE]);
+    let file = zonewright.folder().join("db");
+    fs::write(&file, text(1, SOA, "ns1", "")).unwrap();
+    let directive = format!(
+        "    file {} {ZONE} {{\n        reload 1s\n    }}\n",
+        file.display()
+    );
+    zonewright.configure(&directive);
+    zonewright.set_clock("+0");
+    zonewright.start();
+    let mut primary = Primary { zonewright, file };
+    let mut last = primary.zonewright.serial(ZONE).unwrap();
+    let mut steps = Vec::new();
+    for (number, (offset, is_restart)) in [
+        ("-400d", false),
+        ("-400d", true),
+        ("-20y", true),
+        ("+3d", false),
+        ("-400d", false),
+        ("+0", true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        primary.zonewright.set_clock(offset);
+        if is_restart {
+            primary.zonewright.stop();
+            primary.zonewright.start();
+            assert_eq!(primary.zonewright.serial(ZONE), Some(last), "{offset}");
+        }
+        let next = primary.publish(&text(1, SOA, "ns1", &set(60, 1 + number, "")));
+        steps.push(next.wrapping_sub(last));
+        last = next;
+    }
+    // RFC 1982: ahead by less than half the circle.
+    assert!(
+        steps.iter().all(|step| (1..1 << 31).contains(step)),
+        "{steps:?}"
+    );
+    assert_eq!((steps[0], steps[1], steps[2]), (1, 1, 1), "{steps:?}");
+    assert!(
+        steps[3] > 2 * 86_400,
+        "the clock's own time counts again: {steps:?}"
+    );
+    assert_eq!(steps[4..], [1, 1], "{steps:?}");
 }

@@ -1,4 +1,4 @@
-//! A zone is given away where it is asked for, and nowhere else.
+//! A zone is transferred on the listeners of its block, and on no other.
 
 use std::net::SocketAddr;
 
@@ -29,8 +29,7 @@ const REFUSED: u16 = 5;
 /// Not authoritative.
 const NOTAUTH: u16 = 9;
 
-/// One block with a zone on each of two ports: each is transferred on its own port alone. What is no key of a listener
-/// passes by what the block says of its questions.
+/// One block with a zone on each of two ports: each is transferred on its own port alone.
 #[test]
 fn a_zone_of_another_port_of_its_block_is_not_transferred() {
     let site = Site::new();
@@ -56,8 +55,8 @@ fn a_zone_of_another_port_of_its_block_is_not_transferred() {
     }
 }
 
-/// A block for all names whose zone is the key of another block there: who has the questions has the transfers, and
-/// that one has no such zone.
+/// A block for all names has a zone that is the key of another block on the same port. The other block gets the zone's
+/// questions and transfers, and does not have the zone.
 #[test]
 fn a_zone_whose_questions_another_block_has_is_not_transferred() {
     let site = Site::new();
@@ -160,7 +159,11 @@ fn blocks_with_bind_and_without_come_and_go_by_reloads() {
                 other.write("Corefile", text);
                 let mut second = other.start();
                 wait_for("its end", START, String::new, || second.ended());
-                assert!(second.log().contains("see who has it"), "{}", second.log());
+                assert!(
+                    second.log().contains("find its process"),
+                    "{}",
+                    second.log()
+                );
             }
         }
     }

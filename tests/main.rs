@@ -5,7 +5,6 @@
     missing_docs,
     unreachable_pub,
     clippy::expect_used,
-    clippy::missing_docs_in_private_items,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a test has no outside, its helpers fail it, and its output shows what was left out"
@@ -15,6 +14,7 @@ mod checkers;
 mod cli;
 mod cluster;
 mod cluster_check;
+mod cluster_deploy;
 mod cluster_imports;
 mod cluster_options;
 mod cluster_reload;
@@ -22,6 +22,7 @@ mod cluster_story;
 mod compare;
 mod compare_autopath;
 mod compare_emit;
+mod compare_layers;
 mod compare_stock;
 mod comparison;
 mod crash;
@@ -29,6 +30,7 @@ mod crash_abuse;
 mod crash_damage;
 mod crash_history;
 mod crash_restart;
+mod deploy;
 mod differences;
 mod docs;
 mod encrypted;
@@ -39,6 +41,7 @@ mod gate;
 mod golden;
 mod handlers;
 mod history;
+mod image;
 mod interop;
 mod interop_cases;
 mod interop_catalog;
@@ -51,7 +54,6 @@ mod listeners;
 mod orders;
 mod promise;
 mod reload;
-mod situation;
 mod situation_list;
 mod situations;
 mod soak;

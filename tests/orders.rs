@@ -1,15 +1,16 @@
-//! What operators order, over the control socket: `freeze`, `rollback`, `release`; it holds over kill -9.
+//! Holds by operators, over the control socket: `freeze`, `rollback`, `release`. They survive kill -9.
 
+use std::fs::Permissions;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
-use crate::support::process::{Process, now};
+use crate::support::process::{Process, let_pass, now};
 use crate::support::product::{START, Site, headless};
 use crate::support::wire;
 use serde_json::Value;
 
-/// The zone.
 const ZONE: &str = "cluster.local.";
 /// A name that changes.
 const NAME: &str = "web.test.svc.cluster.local";
@@ -30,7 +31,7 @@ fn status(site: &Site) -> Value {
     zone.expect("the zone is served").clone()
 }
 
-/// A metric of the zone's orders.
+/// A metric of the zone's holds.
 fn ordered(site: &Site, order: &str) -> bool {
     let want = format!("zonewright_zone_ordered{{zone=\"{ZONE}\",order=\"{order}\"}} 1");
     site.metrics().contains(&want)
@@ -40,6 +41,87 @@ fn ordered(site: &Site, order: &str) -> bool {
 fn ask(site: &Site, args: &[&str]) -> Value {
     let text = site.ask(&[args, &["--output", "json"]].concat());
     serde_json::from_str(text.trim()).expect("it is one JSON object")
+}
+
+/// Asks over the control socket; gives the connection, on which nothing was read.
+fn asked(site: &Site, request: &Value) -> UnixStream {
+    let mut stream = UnixStream::connect(site.state().join("control.sock")).expect("it listens");
+    stream
+        .set_read_timeout(Some(START))
+        .expect("it takes a time");
+    let question = serde_json::json!({ "request": request, "output": "text" });
+    stream
+        .write_all(format!("{question}\n").as_bytes())
+        .expect("it reads");
+    stream
+}
+
+#[test]
+fn readers_that_do_not_read_hold_no_order_up() {
+    // security 15: sixteen of them stopped every `freeze` for as long as they liked.
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    let hosts: Vec<u8> = (1..=250).collect();
+    let many: Vec<String> = (1..=10)
+        .map(|number| headless(&format!("web-{number}"), number, &hosts))
+        .collect();
+    site.manifest("web.yaml", &many.join("---\n"));
+    let mut server = site.start_answering();
+    let show = serde_json::json!({ "show": { "zone": ZONE, "name": null } });
+    let mut head = [0; 3];
+    let mut readers = Vec::new();
+    for _ in 0..16 {
+        let mut reader = asked(&site, &show);
+        reader.read_exact(&mut head).expect("the answer begins");
+        assert_eq!(&head, b"ok\n");
+        readers.push(reader);
+    }
+    let mut said = String::new();
+    asked(&site, &show)
+        .read_to_string(&mut said)
+        .expect("it is refused");
+    assert!(said.contains("try again"), "{said}");
+    let freeze = serde_json::json!({ "freeze": { "zone": ZONE, "time": null } });
+    said.clear();
+    asked(&site, &freeze)
+        .read_to_string(&mut said)
+        .expect("it is answered");
+    assert!(said.contains("is frozen with serial"), "{said}");
+    let by = status(&site)["order"]["by"].clone();
+    let by = by.as_str().expect("it says who");
+    assert!(
+        by.contains(&format!("process {} (", std::process::id())),
+        "{by}"
+    );
+    server.kill();
+}
+
+#[test]
+fn a_state_folder_is_its_owners_alone() {
+    // security, further findings: 0755 and 0644, so others read all history.
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    let mut server = site.start_answering();
+    assert!(server.terminate(START).success());
+    let db = site.state().join("db");
+    for (path, mode) in [(site.state(), 0o755), (db.join("db"), 0o644)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let mut server = site.start_answering();
+    let log = server.log();
+    assert!(log.contains("the rights of 2 were corrected"), "{log}");
+    let mut folders = vec![site.state()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("it can be read") {
+            let entry = entry.expect("it can be read");
+            let found = entry.metadata().expect("it is there");
+            assert_eq!(found.permissions().mode() & 0o077, 0, "{:?}", entry.path());
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    server.kill();
 }
 
 #[test]
@@ -90,13 +172,7 @@ fn a_rollback_holds_over_kill_9_and_ends_by_itself() {
     server.terminate(START);
 }
 
-/// Lets a time pass. Nothing is awaited: the moment itself is what the test is about.
-fn let_pass(time: Duration) {
-    let (_keep, never) = channel::<()>();
-    assert_eq!(never.recv_timeout(time), Err(RecvTimeoutError::Timeout));
-}
-
-/// Begins to order the zone back to a serial, for an hour.
+/// Begins a rollback of the zone to a serial, for an hour.
 fn begin_rollback(site: &Site, to: u32) -> Child {
     Command::new(crate::support::needs::zonewright())
         .args(["rollback", ZONE, &to.to_string(), "--for", "1h", "--state"])
@@ -107,8 +183,8 @@ fn begin_rollback(site: &Site, to: u32) -> Child {
         .expect("zonewright starts")
 }
 
-/// Whether an order stands after a restart: then the old content is served, by a version that says so, and otherwise
-/// neither. What a kill left to be done is done soon.
+/// Whether a rollback is in force after a restart. If so, the old content is served by a version of the rollback; if
+/// not, neither is the case. Work that a kill interrupted is finished soon.
 fn is_whole(site: &Site, server: &mut Process, round: u32) -> bool {
     let ordered = server.wait_for("all of the order or nothing", START, || {
         let ordered = !status(site)["order"].is_null();
@@ -120,7 +196,7 @@ fn is_whole(site: &Site, server: &mut Process, round: u32) -> bool {
     ordered
 }
 
-/// The server dies while the order is given: at no moment is anything lost or half done, and what was answered holds.
+/// Kills the server during the command: nothing is lost or half done at any moment, and a confirmed rollback stays.
 #[test]
 fn a_kill_while_a_rollback_is_ordered_leaves_it_whole_or_not_at_all() {
     const ROUNDS: u32 = 8;
@@ -194,8 +270,14 @@ fn a_frozen_zone_stays_over_a_restart_until_it_is_released() {
     );
     assert!(!ordered(&site, "frozen"));
     for (wrong, says) in [
-        (&["release", ZONE][..], "nothing of cluster.local. is held"),
-        (&["freeze", "example.com"], "there is no zone example.com."),
+        (
+            &["release", ZONE][..],
+            "no version of cluster.local. is held",
+        ),
+        (
+            &["freeze", "example.com"],
+            "example.com. is not a zone of a cluster",
+        ),
         (
             &["rollback", ZONE, "1", "--for", "1h"],
             "no version of cluster.local. with serial 1",

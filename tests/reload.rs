@@ -1,8 +1,8 @@
-//! A Corefile that is rewritten again and again under load: no query is lost, no connection is reset, no
-//! serial changes, and a transfer that is slow comes to its end.
+//! A Corefile that is rewritten again and again under load: no query is lost, no connection is reset, no serial
+//! changes, and a slow transfer completes.
 //!
-//! `RELOAD_SECONDS=60 ZW_BIN=target/release/zonewright cargo test --release --test it reload` is the long form, which also
-//! asks for 20 000 answers a second.
+//! `RELOAD_SECONDS=60 ZW_BIN=target/release/zonewright cargo test --release --test it reload` is the long form, which
+//! also asks for 20 000 answers a second.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,11 +18,8 @@ use crate::support::wire::{self, Message, Query};
 use rustix::process::Signal;
 use socket2::{Domain, Socket, Type};
 
-/// Type AXFR.
 const AXFR: u16 = 252;
-/// Type IXFR.
 const IXFR: u16 = 251;
-/// Type TXT.
 const TXT: u16 = 16;
 /// A name that is logged where queries are.
 const LOGGED: &str = "logged.test.svc.cluster.local";
@@ -30,13 +27,13 @@ const LOGGED: &str = "logged.test.svc.cluster.local";
 const WINDOW: u16 = 32;
 /// Hosts of the large zone.
 const HOSTS: usize = 24_000;
-/// Octets the slow reader takes at once.
+/// The bytes that the slow reader takes at once.
 const SIP: usize = 16 * 1024;
 
-/// How long the short form lasts.
+/// The time of the short form.
 const SHORT: Duration = Duration::from_secs(20);
 
-/// How long to go on, and whether that is the long form.
+/// The time of the test, and whether that is the long form.
 fn length() -> (Duration, bool) {
     let seconds = std::env::var("RELOAD_SECONDS").ok();
     let seconds = seconds.map(|text| text.parse().expect("RELOAD_SECONDS is a number"));
@@ -46,16 +43,16 @@ fn length() -> (Duration, bool) {
     }
 }
 
-/// What the askers have in common.
+/// The common state of the threads that ask.
 #[derive(Default)]
 struct Load {
     /// Set to end them.
     is_over: AtomicBool,
-    /// Answers so far.
+    /// The answers so far.
     answers: AtomicU64,
 }
 
-/// The answer is the one that is expected.
+/// Checks that the answer is the expected one.
 fn check(octets: &[u8]) -> u16 {
     let message = Message::decode(octets).expect("an answer can be read");
     assert_eq!(message.rcode(), 0, "{message:?}");
@@ -107,9 +104,7 @@ fn ask_tcp(server: SocketAddr, load: &Load) {
 
 /// A transfer whose reader takes a sip now and then.
 struct Slow {
-    /// The connection.
     stream: TcpStream,
-    /// What came.
     octets: Vec<u8>,
 }
 
@@ -128,7 +123,6 @@ impl Slow {
         Self { stream, octets }
     }
 
-    /// Takes a sip.
     fn sip(&mut self) {
         let mut buffer = [0; SIP];
         let octets = self.stream.read(&mut buffer).expect("it is not reset");
@@ -165,24 +159,20 @@ impl Slow {
     }
 }
 
-/// The site, its Corefiles, its server.
 struct Changing {
-    /// The folder.
     site: Site,
-    /// The server.
     server: Process,
-    /// Where one of the Corefiles also listens.
+    /// The additional address of one of the Corefiles.
     other: SocketAddr,
-    /// The one that was taken last.
+    /// The last Corefile that was accepted.
     current: Form,
-    /// How many were taken.
+    /// The number of accepted Corefiles.
     taken: usize,
-    /// How many were refused.
+    /// The number of refused Corefiles.
     refused: usize,
 }
 
 impl Changing {
-    /// Starts it.
     fn start() -> Self {
         let site = Site::new();
         let both = [cluster_ip("web", 1, 80), headless("set", 1, &[1, 2])];
@@ -213,7 +203,7 @@ impl Changing {
         changing
     }
 
-    /// Writes a form of the Corefile, tells the server, and waits until it has seen to it.
+    /// Writes a form of the Corefile, signals the server, and waits until it is accepted or refused.
     fn change(&mut self, form: Form) {
         let text = corefile(&self.site, self.other, form);
         self.site.write("Corefile", &text);
@@ -243,7 +233,7 @@ impl Changing {
             .wait_for(&format!("{form:?}: {line}"), CHANGE, done);
     }
 
-    /// Waits until what is seen of the server is what the form says that was taken last.
+    /// Waits until the server behaves like the last accepted form.
     fn wait_for_effects(&mut self) {
         let (site, other, want) = (&self.site, self.other, Seen::of(self.current));
         let what = format!("what is seen of {:?}", self.current);
@@ -261,23 +251,23 @@ impl Changing {
     }
 }
 
-/// What can be seen of a server from outside, and differs from form to form.
+/// The behaviour of a server that differs from form to form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     /// A query is logged.
     logs: bool,
     /// Another address may transfer.
     lets_others: bool,
-    /// It says which version it serves.
+    /// The served version is published.
     publishes: bool,
-    /// There is a zone more, here.
+    /// It has the additional zone, here.
     has_more: bool,
-    /// It is on the other port.
+    /// It listens on the other port.
     listens: bool,
 }
 
 impl Seen {
-    /// What is to be seen of a form.
+    /// The expected behaviour of a form.
     fn of(form: Form) -> Self {
         Self {
             logs: form == Form::Logs,
@@ -288,7 +278,7 @@ impl Seen {
         }
     }
 
-    /// What is seen of a server.
+    /// The behaviour of a server.
     fn at(site: &Site, other: SocketAddr) -> Self {
         let logged = || {
             let log = fs::read_to_string(site.path("log")).unwrap_or_default();
@@ -311,7 +301,7 @@ impl Seen {
     }
 }
 
-/// Whether an address may transfer the large zone: it is told there is nothing new, and not refused.
+/// Whether an address may transfer the large zone: its request is up to date, and not refused.
 fn may_transfer(server: SocketAddr, from: [u8; 4]) -> bool {
     let socket = UdpSocket::bind(SocketAddr::from((from, 0))).expect("all of loopback is ours");
     socket.connect(server).expect("loopback can be reached");
@@ -327,28 +317,28 @@ fn may_transfer(server: SocketAddr, from: [u8; 4]) -> bool {
     reply.rcode() == 0
 }
 
-/// What a Corefile differs in from the first.
+/// The difference of a Corefile from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// In nothing.
+    /// No difference.
     Base,
     /// Queries are logged.
     Logs,
-    /// It cannot be read.
+    /// It is invalid.
     Broken,
     /// It wants a port that another process has.
     Busy,
     /// Others may transfer.
     Access,
-    /// Less of the past is kept, and the version is said.
+    /// The history is shorter, and the version is published.
     History,
-    /// There is a zone more.
+    /// It has one more zone.
     MoreZones,
     /// It listens on another port, too.
     MoreListeners,
 }
 
-/// The forms, in the order in which they come again and again.
+/// The forms, in the order in which they repeat.
 const FORMS: [Form; 9] = [
     Form::Logs,
     Form::Broken,
@@ -475,11 +465,13 @@ fn a_corefile_that_is_followed_is_taken_when_it_changes_and_a_bad_one_is_said_on
     server.wait_for("the refusal", CHANGE, || {
         (count(refused) == 1).then_some(())
     });
-    // All that is wrong is said, each with its place.
+    // All problems are reported, each with its place.
     assert_eq!(count("unknown directive"), 2);
     // Only places and comments differ: nothing to do. The next change is taken.
     site.write("Corefile", &format!("# a comment\n\n{base}"));
-    let more = base.replace("ttl 5", "ttl 7");
+    let more = base
+        .replace("ttl 5", "ttl 7")
+        .replace("lameduck 0s", "lameduck 90s");
     site.write("Corefile", &more);
     server.wait_for("the reload", CHANGE, || {
         (count("Reloading complete") == 1).then_some(())
@@ -488,10 +480,11 @@ fn a_corefile_that_is_followed_is_taken_when_it_changes_and_a_bad_one_is_said_on
     // Another TTL is another content, and so another serial.
     site.new_serial(&mut server, ZONES[0], serial);
     server.signal(Signal::HUP);
-    server.wait_for("SIGHUP passed over", CHANGE, || {
-        (count("SIGHUP: passed over") == 1).then_some(())
+    server.wait_for("SIGHUP is ignored", CHANGE, || {
+        (count("SIGHUP is ignored") == 1).then_some(())
     });
     assert!(wire::serial(site.dns, ZONES[0]).is_some());
+    // At once: it does not stay for the lame-duck time, which is longer than we wait.
     server.signal(Signal::QUIT);
     let ended = server.wait_for_end(START);
     assert!(ended.success());
@@ -521,5 +514,5 @@ fn a_signal_to_end_is_heard_while_a_reload_waits_for_a_name() {
     assert!(asked.is_ok(), "the name is asked for: {asked:?}");
     assert!(server.terminate(START).success());
     let log = fs::read_to_string(site.path("log")).unwrap_or_default();
-    assert!(log.contains("the reload is broken off"), "{log}");
+    assert!(log.contains("the reload is interrupted"), "{log}");
 }

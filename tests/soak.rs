@@ -8,19 +8,19 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::apiserver::{Access, ApiServer, paths, request};
 use crate::support::certificates::Certificates;
 use crate::support::fleet::Fleet;
-use crate::support::process::now;
-use crate::support::random::{Act, Cluster, NAMESPACES, Random};
+use crate::support::process::{let_pass, now};
+use crate::support::random::{Act, Cluster, NAMESPACES};
 use crate::support::recorder::Recorder;
 use crate::support::secondary::{Key, Kind, Plan, Secondary};
 use crate::support::zonewright::Zonewright;
 use crate::support::{needs, ports};
+use fastrand::Rng;
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -39,17 +39,6 @@ const RATE: u64 = 50;
 const FOLLOW: Duration = Duration::from_secs(60);
 /// Mishaps between two looks at everything.
 const MISHAPS: usize = 4;
-
-/// A number from the environment.
-fn number_of(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("it is a number"))
-}
-
-/// Lets time pass where the time itself is what is tested.
-fn let_pass(time: Duration) {
-    let (_keep, never) = channel::<()>();
-    assert!(never.recv_timeout(time).is_err());
-}
 
 /// Who follows, and how.
 struct Place {
@@ -244,11 +233,11 @@ impl World {
     }
 
     /// Kills something and brings it back.
-    fn mishap(&mut self, random: &mut Random) {
-        let away = Duration::from_millis(random.below(1500));
-        let who = match random.below(8) {
+    fn mishap(&mut self, random: &mut Rng) {
+        let away = Duration::from_millis(random.u64(..1500));
+        let who = match random.u64(..8) {
             0..5 => {
-                let place = usize::try_from(random.below(5)).unwrap();
+                let place = usize::try_from(random.u64(..5)).unwrap();
                 let member = &mut self.fleet.members[place];
                 member.kill();
                 let_pass(away);
@@ -411,11 +400,11 @@ fn k1_k2_k3_secondaries_follow_while_everything_is_killed() {
     ]) {
         return;
     }
-    let seconds = number_of("SOAK_SECONDS", 180);
-    let seed = number_of("ZW_SEED", 20_261_121);
-    eprintln!("SOAK_SECONDS={seconds} ZW_SEED={seed}");
+    let seconds = std::env::var("SOAK_SECONDS")
+        .map_or(180, |text| text.parse().expect("SOAK_SECONDS is a number"));
+    let seed = fuzz::seed();
     let mut world = World::start();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let (changes, client) = (
         Arc::clone(&world.changes),
         world.server.client(Access::Admin),
@@ -440,7 +429,7 @@ fn k1_k2_k3_secondaries_follow_while_everything_is_killed() {
     let start = now();
     while now() - start < Duration::from_secs(seconds) {
         for _ in 0..MISHAPS {
-            let_pass(Duration::from_millis(500 + random.below(3000)));
+            let_pass(Duration::from_millis(500 + random.u64(..3000)));
             world.mishap(&mut random);
         }
         world.checkpoint();

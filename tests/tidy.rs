@@ -1,29 +1,13 @@
 //! The style as failing tests: what a reader of this code may count on. Each rule is tried against a
 //! planted fault. Which crate may know which is in `walls.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// All Rust files below a folder.
-fn rust_files(folder: &str) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![PathBuf::from(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("the folder can be read") {
-            let path = entry.expect("the folder can be read").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files
-}
+use crate::support::lists::rust_files;
 
 /// The text of a file.
 fn text_of(file: &Path) -> String {
@@ -72,24 +56,50 @@ fn body_of<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     &lines[start..=start + length]
 }
 
-/// Whether lines check something.
-fn checks(lines: &[&str]) -> bool {
-    let words = ["assert", "expect", "panic!", "unwrap_err"];
-    lines
-        .iter()
-        .any(|line| words.iter().any(|word| line.contains(word)))
+/// Whether lines check something, by themselves or by one of these functions. `unwrap` and `expect` check nothing: they
+/// are how a test gets at a value.
+fn checks(lines: &[&str], helpers: &BTreeSet<String>) -> bool {
+    let words = ["assert", "panic!", "unwrap_err", "expect_err", "Fuzz::new"];
+    let is_check = |line: &&str| words.iter().any(|word| line.contains(word));
+    let calls = |line: &&str| {
+        let mut parts = line.split('(').rev().skip(1);
+        parts.any(|before| {
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            helpers.contains(before.rsplit(|c| !is_part(c)).next().unwrap_or_default())
+        })
+    };
+    lines.iter().any(is_check) || lines.iter().skip(1).any(calls)
 }
 
-/// The functions of a file that check something: a test that calls one checks.
-fn helpers_of(text: &str) -> BTreeSet<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    lines
-        .iter()
-        .enumerate()
-        .filter(|(number, line)| line.contains("fn ") && checks(body_of(&lines[*number..])))
-        .filter_map(|(_, line)| line.split("fn ").nth(1)?.split(['(', '<']).next())
-        .map(|name| format!("{name}("))
-        .collect()
+/// The functions that check something, also by another one: a test that calls one checks. Where several have one name,
+/// as `new` and `start` do, all of them have to.
+fn helpers_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+    let mut functions: BTreeMap<String, Vec<Vec<&str>>> = BTreeMap::new();
+    for text in texts {
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let name = line
+                .split_once("fn ")
+                .map(|it| it.1.split(['(', '<']).next());
+            if let Some(name) = name.flatten() {
+                let bodies = functions.entry(name.to_owned()).or_default();
+                bodies.push(body_of(&lines[number..]).to_vec());
+            }
+        }
+    }
+    let mut helpers = BTreeSet::new();
+    loop {
+        let before = helpers.len();
+        let more: Vec<String> = functions
+            .iter()
+            .filter(|(_, bodies)| bodies.iter().all(|body| checks(body, &helpers)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        helpers.extend(more);
+        if helpers.len() == before {
+            return helpers;
+        }
+    }
 }
 
 /// How an attribute begins that keeps a test from being run.
@@ -102,7 +112,7 @@ fn test_faults(file: &str, text: &str, helpers: &BTreeSet<String>) -> Vec<String
     for (number, line) in lines.iter().enumerate() {
         let line = line.trim();
         let place = format!("{file}:{}", number + 1);
-        let is_test = line == "#[test]" || line == "#[tokio::test]";
+        let is_test = line == "#[test]" || line.starts_with("#[tokio::test");
         let function = lines[number + 1..].iter().find(|line| line.contains("fn "));
         if is_test && function.is_some_and(|line| line.contains("fn test")) {
             faults.push(format!("{place}: a test's name is a statement"));
@@ -110,15 +120,8 @@ fn test_faults(file: &str, text: &str, helpers: &BTreeSet<String>) -> Vec<String
         if line.starts_with(LEFT_OUT) {
             faults.push(format!("{place}: a test that is not run shows nothing"));
         }
-        if is_test {
-            let body = body_of(&lines[number + 1..]);
-            if !checks(body)
-                && !body
-                    .iter()
-                    .any(|line| helpers.iter().any(|it| line.contains(it)))
-            {
-                faults.push(format!("{place}: a test that checks nothing"));
-            }
+        if is_test && !checks(body_of(&lines[number + 1..]), helpers) {
+            faults.push(format!("{place}: a test that checks nothing"));
         }
     }
     faults
@@ -132,25 +135,32 @@ fn tests_are_statements_that_check_something() {
         .filter(|file| !file.ends_with("tidy.rs"))
         .map(|file| (file.to_string_lossy().into_owned(), text_of(&file)))
         .collect();
-    let in_tests = |file: &str| file.contains("test") || file.contains("laws");
-    let helpers: BTreeSet<String> = texts
-        .iter()
-        .filter(|(file, _)| in_tests(file))
-        .flat_map(|(_, text)| helpers_of(text))
-        .collect();
+    let in_tests = |file: &str| ["test", "laws", "fuzz"].iter().any(|it| file.contains(it));
+    let of_tests = texts.iter().filter(|(file, _)| in_tests(file));
+    let helpers = helpers_of(of_tests.map(|(_, text)| text.as_str()));
     let faults: Vec<String> = texts
         .iter()
         .flat_map(|(file, text)| test_faults(file, text, &helpers))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     // Each rule finds its fault.
+    let planted_helpers = [
+        "fn new() {\n    assert!(a());\n}\nfn is(a: A) {\n    assert!(a.b);\n}\n",
+        "fn new() {}\nfn holds(a: A) {\n    is(a);\n}\n",
+    ];
     for (planted, count) in [
         ("#[test]\nfn test_a() {\n    assert_eq!(a(), 1);\n}\n", 1),
         ("#[test]\nfn a_is_b() {\n    let a = 1;\n}\n", 1),
+        ("#[test]\nfn a_is_b() {\n    let a = A::new();\n}\n", 1),
+        (
+            "#[test]\nfn a_is_b() {\n    let a = b().expect(\"it is there\");\n}\n",
+            1,
+        ),
+        ("#[test]\nfn a_is_b() {\n    holds(&a());\n}\n", 0),
         (concat!("#[", "ignore]\n"), 1),
         ("#[test]\nfn a_is_b() {\n    assert_eq!(a(), b());\n}\n", 0),
     ] {
-        let found = test_faults("a.rs", planted, &BTreeSet::new());
+        let found = test_faults("a.rs", planted, &helpers_of(planted_helpers));
         assert_eq!(found.len(), count, "{planted}{found:?}");
     }
 }

@@ -32,7 +32,6 @@ const FENCES: &[(&str, &[&str])] = &[
     ("k8s-openapi", &["kubernetes"]),
     ("domain", &["dns", "zonefile"]),
     ("anyhow", &["zonewright"]),
-    ("hickory-server", &["server"]),
 ];
 
 /// A crate of ours: the crates that it depends on, tests aside.

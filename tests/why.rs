@@ -9,7 +9,7 @@ fn corefile(site: &Site) -> String {
     format!(
         "cluster.local:{port} 10.in-addr.arpa:{port} {{\n bind 127.0.0.1\n hosts {{\n  192.0.2.1 static.example\n  fallthrough\n }}\n \
          kubernetes {{\n  manifests {}\n  pods insecure\n  namespaces test other\n  ignore empty_service\n }}\n}}\n\
-         over.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n  manifests {}\n  pods insecure\n  zonal\n  fallthrough\n }}\n file over\n}}\n\
+         over.local:{port} {{\n bind 127.0.0.1\n kubernetes {{\n  manifests {}\n  pods insecure\n  zonal\n  fallthrough\n }}\n file over\n forward . 127.0.0.1:9\n}}\n\
          example.org:{port} {{\n bind 127.0.0.1\n file db\n}}\n\
          example.net:{port} {{\n bind 127.0.0.1\n forward . 127.0.0.1:9\n}}\n\
          falls.test:{port} stays.test:{port} {{\n bind 127.0.0.1\n file part falls.test {{\n  fallthrough\n }}\n \
@@ -51,7 +51,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 35] = [
+const CASES: [(&str, &str, &str, &str); 36] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -80,7 +80,7 @@ const CASES: [(&str, &str, &str, &str); 35] = [
         "x.web.test.svc.cluster.local",
         "nxdomain",
         "endpoint-name",
-        "none is called x",
+        "has none with the name x",
     ),
     (
         "nope.test.svc.cluster.local",
@@ -122,7 +122,7 @@ const CASES: [(&str, &str, &str, &str); 35] = [
         "x.test.pod.cluster.local",
         "nxdomain",
         "no-pod",
-        "with `pods verified`, or for addresses",
+        "with `pods verified`, or with `pods insecure` for addresses",
     ),
     (
         "10-0-0-1.test.pod.cluster.local",
@@ -198,7 +198,7 @@ const CASES: [(&str, &str, &str, &str); 35] = [
         "out.example.org",
         "answered",
         "alias",
-        "leads out of the zone",
+        "is outside the zone",
     ),
     (
         "x.wild.example.org",
@@ -212,6 +212,13 @@ const CASES: [(&str, &str, &str, &str); 35] = [
         "nxdomain",
         "",
         "has no name nope.example.org.",
+    ),
+    // conformance 1: the file ends what `kubernetes` leaves to it.
+    (
+        "nope.over.local",
+        "nxdomain",
+        "",
+        "has no name nope.over.local.",
     ),
     (
         "nope.falls.test",

@@ -45,7 +45,7 @@ impl Observer for Deaf {
         panic!("{error}");
     }
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 }
 
 /// A cluster in a store of its own, with a writer on its own thread.
@@ -172,7 +172,7 @@ impl Subject {
             .collect();
         let zone = Arc::clone(&all[0]);
         let zones = Arc::new(ZoneSet::new(all.clone()));
-        let handles = ClusterHandles::new(&plan);
+        let handles = ClusterHandles::new(SourceId(0), &plan);
         let clusters = vec![(plan, handles)];
         let store = JournalStore(journal);
         let pipeline = Pipeline::new(zones, clusters, store, clock, Box::new(Deaf));
@@ -211,7 +211,7 @@ impl Subject {
         let seen = Instant::now();
         self.inputs
             .blocking_send(Input::Source {
-                source: SourceId::default(),
+                source: SourceId(0),
                 event: SourceEvent::Changed {
                     change,
                     seen,

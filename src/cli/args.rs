@@ -14,17 +14,17 @@ use writer::BatchSettings;
 
 use crate::emit::Software;
 
-/// DNS for Kubernetes that the world's ordinary DNS servers can hold.
+/// DNS for Kubernetes, as zones that any DNS server can transfer.
 ///
-/// Exit codes: 0 done; 1 it failed while running, or no server runs; 2 the command line, the
-/// configuration or the state folder is not usable, or the question names what is not there.
+/// Exit codes: 0, the command succeeded. 1, it failed while running, or no server runs. 2, the command line, the
+/// configuration or the state folder is not usable, or the zone or version that it names does not exist.
 #[derive(Debug, Parser)]
 #[command(name = "zonewright", version, disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// How log lines look.
+    /// The format of log lines.
     #[arg(
         long,
         global = true,
@@ -41,10 +41,10 @@ pub struct Cli {
 /// Where the configuration is.
 #[derive(Debug, Clone, Args)]
 pub struct Configuration {
-    /// The Corefile; `-` is what is piped in.
+    /// The Corefile; `-` reads it from standard input.
     #[arg(long, default_value = "Corefile")]
     pub corefile: PathBuf,
-    /// The port of server blocks that name none.
+    /// The port for server blocks without a port.
     #[arg(long, default_value_t = 53)]
     pub port: u16,
 }
@@ -52,25 +52,25 @@ pub struct Configuration {
 /// How the server starts.
 #[derive(Debug, Clone, Args)]
 pub struct Start {
-    /// A file for the process's id, while it runs.
+    /// Write the process id to this file while the server runs.
     #[arg(long)]
     pub pidfile: Option<PathBuf>,
-    /// Do not print where which zones are served.
+    /// Do not print the zones and ports at the start.
     #[arg(long)]
     pub quiet: bool,
-    /// The most transfers at once, up to 1000; who comes above that gets SERVFAIL.
+    /// The largest number of transfers at once, up to 1000. Further requests get SERVFAIL.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub transfers: u16,
-    /// The most transfers at once of one peer: an address, or one key there. Three quarters of all unless given.
+    /// The largest number of transfers at once to one peer: an address, or a key at an address. The default is three quarters of `--transfers`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub transfers_per_peer: Option<u16>,
-    /// The shortest time between two NOTIFYs of changes to one secondary, up to 10s.
+    /// The shortest time between two NOTIFY messages for changes to one secondary, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = up_to_ten_seconds)]
     pub notify_interval: Duration,
-    /// How long a version waits for further changes of a burst after the last one, up to 10s.
+    /// In a burst of changes, a version is made when no change came for this time, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = up_to_ten_seconds)]
     pub batch_quiet: Duration,
-    /// How long a version gathers changes of a burst in all, up to 10s.
+    /// In a burst of changes, a version is made after this time at the latest, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = up_to_ten_seconds)]
     pub batch_window: Duration,
 }
@@ -128,22 +128,22 @@ pub struct Emission {
     /// The software of the secondary.
     #[arg(value_enum)]
     pub software: Software,
-    /// Which secondary, by the address behind `to`; needed where there are several.
+    /// The secondary, by its address in `to`. Required if the Corefile has several.
     #[arg(long)]
     pub secondary: Option<String>,
-    /// Where the secondary finds this server, as ADDRESS:PORT; where it listens unless given.
+    /// The address of this server for the secondary, as ADDRESS:PORT. The default is the address it listens on.
     #[arg(long)]
     pub primary: Vec<SocketAddr>,
-    /// Writes the keys' secrets instead of a placeholder.
+    /// Print the secrets of keys instead of a placeholder.
     #[arg(long)]
     pub with_secrets: bool,
-    /// Names each zone, where the secondary could read them from a catalog.
+    /// Name each zone, even if the secondary could read them from a catalog.
     #[arg(long)]
     pub no_catalog: bool,
-    /// Where the secondary keeps its files; the folder of its Debian package unless given.
+    /// The folder for the files of the secondary. The default is that of its Debian package.
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// The name in this server's certificate; needed where the secondary transfers over TLS.
+    /// The name in this server's certificate. Required if the secondary transfers over TLS.
     #[arg(long, value_parser = server_name)]
     pub tls_name: Option<String>,
 }
@@ -168,10 +168,10 @@ pub enum Colour {
 /// How text looks on a terminal.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Look {
-    /// When lines are coloured; auto is on a terminal, unless `$NO_COLOR` is set.
+    /// When to colour text.
     #[arg(long, value_enum, default_value = "auto")]
     pub color: Colour,
-    /// Long answers go to the terminal at once, not through `$PAGER`.
+    /// Print long output directly, not through `$PAGER`.
     #[arg(long)]
     pub no_pager: bool,
 }
@@ -182,7 +182,7 @@ pub struct Asking {
     /// The state folder, of a running server or of one that is stopped.
     #[command(flatten)]
     pub state: State,
-    /// How the answer looks.
+    /// The format of the output.
     #[arg(long, value_enum, default_value = "text")]
     pub output: Output,
     /// How text looks on a terminal.
@@ -193,12 +193,12 @@ pub struct Asking {
 /// Which versions are wanted.
 #[derive(Debug, Args)]
 pub struct LogWanted {
-    /// Only of this zone.
+    /// Only this zone.
     pub zone: Option<String>,
-    /// Only from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
+    /// Only versions from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
     #[arg(long)]
     pub since: Option<String>,
-    /// Only up to this time.
+    /// Only versions up to this time.
     #[arg(long)]
     pub until: Option<String>,
     /// Only versions that changed this name.
@@ -207,7 +207,7 @@ pub struct LogWanted {
     /// Only versions that this object caused: KIND/NAMESPACE/NAME.
     #[arg(long)]
     pub object: Option<String>,
-    /// Oldest first, and then each new version as it comes; after a serial in `--since`.
+    /// Print the oldest version first, then each new version at once. Starts after the serial of `--since`, if it is one.
     #[arg(long, conflicts_with = "until")]
     pub follow: bool,
     /// Where to ask.
@@ -221,16 +221,16 @@ pub struct ExportWanted {
     /// ZONE, ZONE@SERIAL or ZONE@TIME.
     #[arg(required = true)]
     pub zones: Vec<String>,
-    /// The folder; made when it is not there.
+    /// The folder to write to. It is created if it does not exist.
     #[arg(long, required_unless_present = "follow")]
     pub to: Option<PathBuf>,
-    /// The whole history of each ZONE as JSON lines, in place of a master file.
+    /// Write the whole history of each ZONE as JSON lines, instead of a master file.
     #[arg(long)]
     pub history: bool,
-    /// New versions of one ZONE as lines of its history, on standard output, without end.
+    /// Print new versions of one ZONE to standard output without end, as lines of its history.
     #[arg(long, conflicts_with = "to")]
     pub follow: bool,
-    /// With `--follow`: from this time on, or after this serial.
+    /// With `--follow`: start at this time, or after this serial.
     #[arg(long, requires = "follow")]
     pub since: Option<String>,
     /// Where to ask.
@@ -241,7 +241,7 @@ pub struct ExportWanted {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The server. CoreDNS's flags `-conf FILE -dns.port N` do the same.
+    /// Run the server. CoreDNS's flags `-conf FILE -dns.port N` do the same.
     Run {
         /// The configuration.
         #[command(flatten)]
@@ -253,7 +253,7 @@ pub enum Command {
         #[command(flatten)]
         start: Start,
     },
-    /// Every problem of the configuration, with its place and the fix.
+    /// Print every problem of the configuration, with its place and the fix.
     Check {
         /// The configuration.
         #[command(flatten)]
@@ -262,7 +262,7 @@ pub enum Command {
         #[arg(long)]
         explain: bool,
     },
-    /// The zones as the sources stand now, as master files; no state, no socket.
+    /// Print the zones that the sources give now, as master files. Needs no state and no socket.
     Render {
         /// The configuration.
         #[command(flatten)]
@@ -270,9 +270,9 @@ pub enum Command {
         /// Only this zone.
         zone: Option<String>,
     },
-    /// Versions, newest first: when, what, why.
+    /// List versions, newest first: time, number of changes, causes.
     Log(LogWanted),
-    /// A version as a master file.
+    /// Print a version as a master file.
     Show {
         /// ZONE, ZONE@SERIAL or ZONE@TIME.
         zone: String,
@@ -282,19 +282,19 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
-    /// What changed between two versions, and why.
+    /// Print the changes between two versions, and their causes.
     Diff {
         /// The zone.
         zone: String,
         /// Serial or time.
         from: String,
-        /// Serial or time; the current version when absent.
+        /// Serial or time. The default is the current version.
         to: Option<String>,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
     },
-    /// For each record: since which version it stands, by which object and field manager.
+    /// Print for each record the version that added it, with the object and field manager.
     Blame {
         /// ZONE, ZONE@SERIAL or ZONE@TIME.
         zone: String,
@@ -304,17 +304,17 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
-    /// Whether the history is as it was written: hashes, chain, records. Exit code 1 when it is not.
+    /// Check that the history is as it was written: hashes, chain, records. Exit code 1 if it is not.
     Verify {
-        /// Only of this zone.
+        /// Only this zone.
         zone: Option<String>,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
     },
-    /// Versions as master files, or the whole history with causes and hashes, into a folder.
+    /// Write versions to a folder: as master files, or as the whole history with causes and hashes.
     Export(ExportWanted),
-    /// Which record, object, rule or handler answers a name, or why none does; of a running server.
+    /// Ask the running server which record, object, rule or handler answers a name, or why none does.
     Why {
         /// The name.
         name: String,
@@ -325,34 +325,44 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
-    /// Leaves a zone as it is, whatever its source says, until it is released.
+    /// Keep the current version of a zone until it is released, even if its source changes.
     Freeze {
         /// The zone.
         zone: String,
-        /// For how long at most, such as `30m` or `2h`.
+        /// The zone is released after this time, such as `30m` or `2h`.
         #[arg(long = "for")]
         time: Option<String>,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
     },
-    /// Serves an old content under a new serial for a time; then the zone follows its source again.
+    /// Serve the content of an old version under a new serial for a time. Then the zone follows its source again.
     Rollback {
         /// The zone.
         zone: String,
-        /// The version that had the content: serial or time.
+        /// The old version, by its serial or a time.
         to: String,
-        /// For how long at most, such as `30m` or `2h`.
+        /// The zone is released after this time, such as `30m` or `2h`.
         #[arg(long = "for")]
         time: String,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
     },
-    /// Publishes what the gate holds of a zone; ends a freeze or a rollback.
+    /// Publish the version that the gate holds, or end a freeze or a rollback.
     Release {
         /// The zone.
         zone: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Publishes a zone again with a serial above SERIAL, which a secondary has: see PEER AHEAD in `status`.
+    Advance {
+        /// The zone.
+        zone: String,
+        /// The serial, after the zone's.
+        serial: u32,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,
@@ -366,7 +376,7 @@ pub enum Command {
         #[command(flatten)]
         state: State,
     },
-    /// The configuration of a secondary of this Corefile.
+    /// Print the configuration for a secondary of this Corefile.
     Emit {
         /// The configuration.
         #[command(flatten)]
@@ -375,7 +385,7 @@ pub enum Command {
         #[command(flatten)]
         emission: Emission,
     },
-    /// Zones, serials, histories, sources, secondaries and their lag, what is held, of a running server.
+    /// Print the state of the running server: zones, serials, histories, sources, holds, secondaries and their lag.
     Status {
         /// Where to ask.
         #[command(flatten)]

@@ -37,7 +37,7 @@ pub(crate) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
     };
     let env = |name: &str| std::env::var(name).ok();
     if configuration.corefile == Path::new("-") {
-        // What is piped in comes once: a reload has the same text again.
+        // Standard input can be read once: a reload gets the same text again.
         static PIPED: OnceLock<String> = OnceLock::new();
         let text = PIPED.get_or_init(|| {
             let mut text = String::new();
@@ -88,7 +88,7 @@ pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failur
     ))
 }
 
-/// Warns about what the server could not start with on this machine; the Corefile may be for another.
+/// Warns about problems that prevent a start on this machine; the Corefile may be for another.
 fn warn_of_machine(config: &directives::config::Config, runtime: &Runtime) {
     for (listener, blocks) in config.listeners() {
         if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
@@ -100,7 +100,7 @@ fn warn_of_machine(config: &directives::config::Config, runtime: &Runtime) {
     }
 }
 
-/// What the commands wait in.
+/// The runtime of the commands.
 fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -108,7 +108,7 @@ fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::running(error.to_string()))
 }
 
-/// Opens the files that the sources need. The pod's own files are not looked at: `check` is run elsewhere.
+/// Opens the files that the sources need. The pod's own files are not read: `check` runs elsewhere.
 fn check_sources(config: &directives::config::Config, runtime: &Runtime) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for kubernetes in config
@@ -315,6 +315,14 @@ pub fn freeze(zone: String, time: Option<String>, asking: &Asking) -> Result<(),
     question(Request::Freeze { zone, time }, asking)
 }
 
+/// `advance`.
+///
+/// # Errors
+/// When no server runs, or the serial is not after the zone's.
+pub fn advance(zone: String, serial: u32, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Advance { zone, serial }, asking)
+}
+
 /// `rollback`.
 ///
 /// # Errors
@@ -343,6 +351,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             | Request::Why { .. }
             | Request::Release { .. }
             | Request::Freeze { .. }
+            | Request::Advance { .. }
             | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. }
             | Request::Follow(_)
@@ -374,6 +383,7 @@ fn wanted_of(question: &Question) -> Wanted {
         | Request::Why { .. }
         | Request::Release { .. }
         | Request::Freeze { .. }
+        | Request::Advance { .. }
         | Request::Rollback { .. } => (Paint::None, false),
     };
     Wanted {

@@ -24,7 +24,7 @@ pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failur
     let is_running = our_serials(state).is_some();
     if !is_running {
         tracing::warn!(
-            "no server runs with this state folder: serials are not compared; see --state"
+            "no server runs on this state folder, so serials are not compared; name the folder of the running server with --state"
         );
     }
     let ours = |zone: &Name| {
@@ -63,7 +63,7 @@ pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failur
     let ill = lines.iter().filter(|(_, is_well)| !is_well).count();
     if ill > 0 || lines.len() < patients.len() {
         return Err(Failure::running(format!(
-            "{ill} of {} are ill",
+            "{ill} of {} zones at secondaries fail; the lines above have the fixes",
             lines.len()
         )));
     }
@@ -124,7 +124,7 @@ fn patients(config: &Config) -> Vec<Patient> {
     patients
 }
 
-/// What signs our messages to a secondary.
+/// The key that signs our messages to a secondary.
 fn key_of(block: &ServerBlock, to: &directives::config::Secondary) -> Option<Key> {
     let name: &Name = to.keys.first()?;
     let key = block.key(name)?;

@@ -1,4 +1,4 @@
-//! `emit`: from a Corefile to what one of its secondaries follows.
+//! `emit`: from a Corefile to the configuration of one of its secondaries.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -50,7 +50,7 @@ fn all_given(config: &Config) -> Vec<Given<'_>> {
     given
 }
 
-/// What the secondary follows.
+/// The zones and primaries of the secondary.
 fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     let mut given = all_given(config);
     let mut known: Vec<SocketAddr> = given.iter().map(|it| it.to.address).collect();
@@ -58,7 +58,7 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     known.dedup();
     let listen = chosen(&known, emission.secondary.as_deref())?;
     given.retain(|it| it.to.address == listen);
-    let first = given.first().ok_or("nobody is named behind to")?;
+    let first = given.first().ok_or("the Corefile has no `to`")?;
     let software = emission.software;
     let over = over_of(first)?;
     let mut feed = Feed {
@@ -84,13 +84,13 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     for it in &given {
         if key_of(it, false) != key_of(first, false) {
             return Err(format!(
-                "{listen} has different keys for its zones at {} and {}: emit writes one; give it one",
+                "{listen} has different keys for its zones at {} and {}: emit writes one for both; give both the same",
                 first.to.place, it.to.place
             ));
         }
         if it.to.tls != first.to.tls || over_of(it)? != over {
             return Err(format!(
-                "{listen} transfers by different rules of TLS at {} and {}: emit writes one; give it one",
+                "{listen} transfers by different rules of TLS at {} and {}: emit writes one for both; give both the same",
                 first.to.place, it.to.place
             ));
         }
@@ -109,12 +109,15 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
         }
     }
     if feed.primaries.is_empty() {
-        return Err("where the secondary finds this server is not known: say --primary".to_owned());
+        return Err(
+            "the address of this server for the secondary is not known: name it with --primary"
+                .to_owned(),
+        );
     }
     Ok(feed)
 }
 
-/// Adds what is not there yet.
+/// Adds an item once.
 fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, item: &T) {
     if !list.contains(item) {
         list.push(item.clone());
@@ -140,7 +143,7 @@ fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, Stri
     match (meant.as_slice(), wanted) {
         ([one], _) => Ok(*one),
         ([], Some(wanted)) => Err(format!("no secondary {wanted}; there are {}", shown())),
-        (_, _) => Err(format!("say which with --secondary; there are {}", shown())),
+        (_, _) => Err(format!("choose a secondary with --secondary: {}", shown())),
     }
 }
 
@@ -172,12 +175,12 @@ fn over_of(given: &Given<'_>) -> Result<Scheme, String> {
         return Ok(Scheme::Tls);
     }
     Err(format!(
-        "{zone} goes to {} over TLS alone, and no key with tls:// is for it: write tls://{zone} as a key",
+        "{zone} goes to {} only over TLS, but no key with tls:// matches it: write tls://{zone} as a key",
         to.address
     ))
 }
 
-/// What the secondary needs for TLS, where it transfers over it.
+/// The settings of TLS, if the secondary transfers over it.
 fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option<FeedTls>, String> {
     if over == Scheme::Dns {
         return Ok(None);
@@ -185,14 +188,14 @@ fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option
     let (Given { zone, to, .. }, software) = (given, emission.software);
     if let Some(why) = software.why_not_over_tls() {
         return Err(format!(
-            "{zone} goes to {} over TLS alone, which is not for {}: {why}; it is written for BIND and NSD",
+            "{zone} goes to {} only over TLS, which emit cannot write for {}: {why}; it can for BIND and NSD",
             to.address,
             software.title()
         ));
     }
     let name = emission.tls_name.clone().ok_or_else(|| {
         format!(
-            "{zone} goes to {} over TLS: say the name in this server's certificate with --tls-name",
+            "{zone} goes to {} over TLS: give the name in this server's certificate with --tls-name",
             to.address
         )
     })?;

@@ -1,4 +1,4 @@
-//! `check --explain`: what each block of a Corefile will do with queries and zones.
+//! `check --explain`: how each block of a Corefile treats queries and zones.
 
 use std::fmt::Write;
 
@@ -8,8 +8,6 @@ use directives::config::{
 };
 use dns::Name;
 use transfer::TlsDemand;
-
-use crate::runtime::chain::fallthrough_of;
 
 /// The text for all blocks.
 pub(crate) fn explain(config: &Config) -> String {
@@ -25,7 +23,7 @@ fn line(text: &mut String, what: &str, says: &str) {
     writeln!(text, "  {what:<12}{says}").expect("a String takes all that is written");
 }
 
-/// What one block does.
+/// The treatment by one block.
 fn explain_block(block: &ServerBlock, text: &mut String) {
     let keys: Vec<String> = block
         .zones
@@ -41,7 +39,7 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
     let first = before_zones(block);
     if !first.is_empty() && block.zones_written().next().is_some() {
         let says = format!(
-            "before the zones: {}, where they are for the name",
+            "before the zones: {}, for the names that they match",
             first.join(", then ")
         );
         line(text, "first", &says);
@@ -56,7 +54,7 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
             .iter()
             .flat_map(|it| &it.secondaries)
         {
-            line(text, "", &format!("told of changes: {}", secondary.address));
+            line(text, "", &format!("notified: {}", secondary.address));
         }
     }
     for cluster in block.clusters() {
@@ -117,12 +115,12 @@ fn hosts(block: &ServerBlock) -> String {
     says
 }
 
-/// Where a zone comes from, and who may have it.
+/// The source of a zone, and the peers that may transfer it.
 fn zone_line(block: &ServerBlock, zone: &Name) -> String {
     let mut clusters = block.clusters();
     let from = if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
         let source = match &cluster.source {
-            Source::InCluster => "the cluster we run in".to_owned(),
+            Source::InCluster => "the cluster of this pod".to_owned(),
             Source::Kubeconfig { file, .. } => format!("the cluster of {}", file.display()),
             Source::Endpoint { url, .. } => format!("the API server {url}"),
             Source::Manifests { dir } => format!("manifests in {}", dir.display()),
@@ -136,10 +134,10 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
     } else if block.all().any(|catalog: &Catalog| catalog.zone == *zone) {
         "a catalog".to_owned()
     } else {
-        "outside names of the cluster".to_owned()
+        "external names of the cluster".to_owned()
     };
     let who = match block.for_zone::<Transfer>(zone) {
-        None => "transferred to nobody".to_owned(),
+        None => "not transferred".to_owned(),
         Some(transfer) => {
             let to = transfer.secondaries.iter().map(|it| {
                 let proof = proof(&it.keys, &it.tls);
@@ -161,7 +159,7 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
             });
             let all: Vec<String> = to.chain(allow).collect();
             match all.is_empty() {
-                true => "transferred to nobody".to_owned(),
+                true => "not transferred".to_owned(),
                 false => format!("transferred to {}", all.join(", ")),
             }
         }
@@ -169,7 +167,7 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
     format!("{zone} from {from}; {who}")
 }
 
-/// What a secondary has to show besides its address, with a space in front.
+/// The proof that a secondary needs besides its address, with a space in front.
 fn proof(keys: &[Name], tls: &TlsDemand) -> String {
     let keys: Vec<String> = keys.iter().map(Name::to_string).collect();
     let key = match keys.as_slice() {
@@ -193,30 +191,29 @@ pub(crate) fn before_zones(block: &ServerBlock) -> Vec<&'static str> {
         .collect()
 }
 
-/// What becomes of names that a zone lacks, if it does not say so itself.
+/// The treatment of names that a zone lacks, unless the zone decides.
 fn missing(block: &ServerBlock, zone: &Name) -> Option<String> {
     if !block.has::<Forward>() {
         return None;
     }
-    let below = fallthrough_of(block).remove(zone)?;
-    if below.iter().any(|name| zone.is_within(name)) {
+    let names = block.fallthrough_of(zone);
+    if names.contains(zone) {
         return Some("missing names go on to forward".to_owned());
     }
-    let names = below.iter().filter(|name| name.is_within(zone));
-    let names: Vec<String> = names.map(ToString::to_string).collect();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let says = format!("missing names below {} go on to forward", names.join(", "));
     (!names.is_empty()).then_some(says)
 }
 
-/// What becomes of names that no zone of the block has.
+/// The treatment of names that no zone of the block has.
 fn rest(block: &ServerBlock) -> String {
     let answering = handlers_of(block).filter(|it| it.role == Role::Answers);
     let answering: Vec<&str> = answering.map(|it| it.word).collect();
     if !answering.is_empty() {
         let ended = block.get().and_then(Hosts::ending);
-        let ended = ended.map(|which| format!("; SERVFAIL for what hosts lacks {which}"));
+        let ended = ended.map(|which| format!("; SERVFAIL for names that hosts lacks {which}"));
         return format!(
-            "answered by {}, where they are for the name{}",
+            "answered by {}, for the names that they match{}",
             answering.join(", then "),
             ended.unwrap_or_default()
         );
@@ -243,15 +240,15 @@ mod tests {
         let want = "Corefile:1:1: dns://cluster.local.:53 dns://96.10.in-addr.arpa.:53\n  \
                     listens on  all addresses\n  \
                     zone        cluster.local. from manifests in m; transferred to 192.0.2.1:53 with key old. or new., 10.0.0.0/8 over tls\n  \
-                    \x20           told of changes: 192.0.2.1:53\n  \
-                    zone        96.10.in-addr.arpa. from manifests in m; transferred to nobody\n  \
+                    \x20           notified: 192.0.2.1:53\n  \
+                    zone        96.10.in-addr.arpa. from manifests in m; not transferred\n  \
                     live        A-B-C-D.NAMESPACE.pod.cluster.local. (pods insecure): in no zone, so no secondary has them\n  \
                     the rest    REFUSED\n\
                     Corefile:15:1: tls://z.:853\n  \
                     listens on  127.0.0.1\n  \
                     handlers    any\n  \
-                    first       before the zones: any, where they are for the name\n  \
-                    zone        z. from the file db; transferred to nobody\n  \
+                    first       before the zones: any, for the names that they match\n  \
+                    zone        z. from the file db; not transferred\n  \
                     the rest    SERVFAIL: no handler answers them\n";
         assert_eq!(explain(&loaded.config), want);
     }
@@ -274,14 +271,14 @@ mod tests {
         let said = explain(&loaded.config);
         let of_zones = ["cluster.local.", "in-addr.arpa."];
         let [forward, reverse] = of_zones
-            .map(|zone| format!("zone        {zone} from manifests in m; transferred to nobody\n"));
+            .map(|zone| format!("zone        {zone} from manifests in m; not transferred\n"));
         for want in [
-            "  first       before the zones: dns64, then chaos, then rewrite, then template, then hosts, where they are for the name\n",
+            "  first       before the zones: dns64, then chaos, then rewrite, then template, then hosts, for the names that they match\n",
             &format!(
                 "  {forward}              missing names below x.cluster.local. go on to forward\n"
             ),
             &format!("  {reverse}              missing names go on to forward\n"),
-            "  the rest    answered by template, then hosts, then forward, where they are for the name\n",
+            "  the rest    answered by template, then hosts, then forward, for the names that they match\n",
         ] {
             assert!(said.contains(want), "{want}\n{said}");
         }

@@ -13,10 +13,10 @@ use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
 use crate::failure::Failure;
 use crate::runtime::history_access::StoredPast;
 
-/// How often a history is begun anew when versions leave it while it is written.
+/// How often an export starts again when versions leave the history meanwhile.
 const TRIES: usize = 4;
 
-/// Who is asked: a running server, or the store once it was opened.
+/// The source of the history: a running server, or the store.
 struct Asked<'a> {
     /// The state folder.
     state: &'a Path,
@@ -89,7 +89,7 @@ fn to_folder(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Res
 /// `export --follow`.
 fn follow_export(zones: &[String], since: Option<String>, asking: &Asking) -> Result<(), Failure> {
     let [zone] = zones else {
-        return Err(Failure::unusable("--follow is of one ZONE"));
+        return Err(Failure::unusable("--follow takes one ZONE"));
     };
     let request = |cursor| {
         Request::Follow(Follow {
@@ -157,7 +157,7 @@ fn write_version(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
 fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
     if zone.contains('@') {
         return Err(Failure::unusable(format!(
-            "{zone}: --history is of the whole history; give ZONE alone"
+            "{zone}: --history writes the whole history; write ZONE without @"
         )));
     }
     let path = to.join(format!("{}.ndjson", file_stem(zone)));
@@ -178,7 +178,7 @@ fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
             return Ok(path);
         }
     }
-    // What is there has a gap.
+    // The output has a gap.
     fs::remove_file(&path).map_err(unwritten)?;
     Err(Failure::running(format!(
         "{zone}: versions leave the history faster than it is written; try again, or let `history` keep more"
@@ -220,14 +220,14 @@ fn number_in(page: &[u8], field: &str, last: bool) -> Result<u64, Failure> {
     let value: Option<serde_json::Value> = line.and_then(|line| serde_json::from_slice(line).ok());
     value
         .and_then(|value| value.get(field)?.as_u64())
-        .ok_or_else(|| Failure::running("the history that was given is not understood".to_owned()))
+        .ok_or_else(|| Failure::running("cannot read the history that the server sent".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is written of pages, and whether it is whole.
+    /// The output of pages, and whether it is complete.
     fn written(pages_of: &[&[u64]]) -> (bool, String) {
         let mut asked = 0;
         let mut page = |after: Option<u64>| {

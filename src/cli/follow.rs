@@ -1,4 +1,4 @@
-//! `log --follow` and `export --follow`: asks again and again for what is new, of a server that may come and go.
+//! `log --follow` and `export --follow`: asks a server for news again and again. The server may come and go.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn follow(
         let mut text = Vec::new();
         let answered = match (ask(state, &question, &mut text), &cursor) {
             (Some(Ok(())), _) => true,
-            // What is wrong with the question is so at once; a server that ends breaks off.
+            // A bad question fails at once; a server that ends closes the connection.
             (Some(Err(why @ Refused::Question(_))), _) => return Err(refused(why)),
             (Some(Err(why @ Refused::Server(_))), None) => return Err(refused(why)),
             (Some(Err(Refused::Server(_))) | None, Some(_)) => false,
@@ -45,7 +45,7 @@ pub(crate) fn follow(
             let at = lines.iter().rposition(|octet| *octet == b'\n');
             let (versions, last) = lines.split_at(at.map_or(0, |at| at + 1));
             let next: Cursor = serde_json::from_slice(last)
-                .map_err(|_| Failure::running("the server's answer is not understood"))?;
+                .map_err(|_| Failure::running("cannot read the server's answer"))?;
             is_more = next.is_more;
             cursor = Some(next);
             let goes_on = show(versions);

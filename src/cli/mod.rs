@@ -13,7 +13,8 @@ pub(crate) mod terminal;
 
 pub use args::{Cli, Command, Emission, Translated, translate};
 pub use commands::{
-    blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify, why,
+    advance, blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify,
+    why,
 };
 pub use doctor::doctor;
 pub use emit::emit;

@@ -46,14 +46,14 @@ impl Store for Nowhere {
     }
 }
 
-/// Says what could not be rendered, nothing else.
+/// Prints problems only.
 struct Problems;
 
 impl Observer for Problems {
     fn published(&self, _: &Version, _: usize, _: usize) {}
     fn committed(&self, _: Duration, _: &[Duration]) {}
     fn failed(&self, _: &str) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
         for problem in new {
@@ -130,7 +130,7 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
     Ok(rendered)
 }
 
-/// Feeds what a cluster's source says until everything is listed.
+/// Feeds the events of a cluster's source until everything is listed.
 async fn feed(
     pipeline: &mut Pipeline<Nowhere>,
     source: SourceId,

@@ -8,7 +8,7 @@ use history::{AuditError, Refused};
 use crate::failure::Failure;
 use crate::runtime::history_access::{PastError, StoredPast};
 
-/// Who asks where no server runs.
+/// A question while no server runs.
 pub(crate) const NOBODY: &str = "this command";
 
 /// How often and how long to wait for another command to let go of the store.

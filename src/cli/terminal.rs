@@ -7,7 +7,7 @@ use history::Output;
 
 use crate::cli::args::{Colour, Look};
 
-/// What `less` is told where nobody told it something else: leave short texts on the screen, pass colours on.
+/// The default options of `less`: leave short texts on the screen, pass colours on.
 const LESS: &str = "FRX";
 
 /// How lines of an answer are coloured.
@@ -21,10 +21,10 @@ pub(crate) enum Paint {
     Log,
 }
 
-/// What an answer needs.
+/// How an answer is printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// What machines read stays plain.
+    /// Output for programs stays plain.
     pub(crate) output: Output,
     /// How lines are coloured.
     pub(crate) paint: Paint,
@@ -42,7 +42,7 @@ pub(crate) struct Screen {
     paint: Paint,
     /// The line that is not whole yet.
     line: Vec<u8>,
-    /// Whether nobody reads any more.
+    /// Whether the reader is gone.
     is_closed: bool,
 }
 
@@ -79,12 +79,12 @@ impl Screen {
         }
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader is gone.
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Writes what is left and waits for the pager.
+    /// Writes the rest and waits for the pager.
     pub(crate) fn close(mut self) -> io::Result<()> {
         let rest = std::mem::take(&mut self.line);
         let written = self.pass(&rest).and_then(|()| self.flush());
@@ -96,7 +96,7 @@ impl Screen {
         written
     }
 
-    /// Hands octets on.
+    /// Passes bytes on.
     fn pass(&mut self, octets: &[u8]) -> io::Result<()> {
         if self.is_closed {
             return Ok(());
@@ -105,7 +105,7 @@ impl Screen {
         self.unless_closed(done)
     }
 
-    /// Notes that nobody reads any more.
+    /// Notes that the reader is gone.
     fn unless_closed(&mut self, done: io::Result<()>) -> io::Result<()> {
         match done {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -1,6 +1,6 @@
-//! Tries a secondary from where it runs, as we would tell it of a version, and says what to fix.
+//! Probes a secondary from here, as a NOTIFY would reach it, and says how to fix it.
 //!
-//! Sockets are asked in `probe`; what their answers mean is decided here, without one.
+//! `probe` has the sockets. This file decides what the answers mean.
 
 mod probe;
 
@@ -11,7 +11,7 @@ use std::io;
 
 use dns::{Name, Rcode, Serial};
 
-/// What came of one question.
+/// The outcome of one question.
 #[derive(Debug)]
 pub enum Reached<T> {
     /// An answer.
@@ -27,7 +27,7 @@ pub enum Reached<T> {
 }
 
 impl<T> Reached<T> {
-    /// What an answer says.
+    /// The content of an answer.
     fn map<U>(self, say: impl FnOnce(T) -> U) -> Reached<U> {
         match self {
             Self::Answered(answer) => Reached::Answered(say(answer)),
@@ -42,13 +42,13 @@ impl<T> Reached<T> {
 /// Our serial, before the secondary was asked for its own the last time and after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ours {
-    /// Before: what the secondary could have.
+    /// Our serial before the probe.
     pub before: Serial,
     /// After.
     pub after: Serial,
 }
 
-/// What a question for the SOA gave.
+/// The outcome of a query for the SOA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SoaAnswer {
     /// The response code.
@@ -57,7 +57,7 @@ pub struct SoaAnswer {
     pub serial: Option<Serial>,
 }
 
-/// What a NOTIFY gave.
+/// The outcome of a NOTIFY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotifyAnswer {
     /// The response code.
@@ -85,16 +85,16 @@ pub struct Findings {
     pub is_catalog: bool,
 }
 
-/// What it comes to: one line.
+/// A finding: one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Diagnosis {
     /// All is well.
     Well(String),
     /// Something is wrong.
     Ill {
-        /// What.
+        /// The problem.
         what: String,
-        /// What to do.
+        /// The fix.
         fix: String,
     },
 }
@@ -102,8 +102,8 @@ pub enum Diagnosis {
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Well(text) => write!(f, "well: {text}"),
-            Self::Ill { what, fix } => write!(f, "ILL: {what}; {fix}"),
+            Self::Well(text) => write!(f, "OK: {text}"),
+            Self::Ill { what, fix } => write!(f, "FAIL: {what}; {fix}"),
         }
     }
 }
@@ -119,13 +119,13 @@ fn ill(what: impl Into<String>, fix: impl Into<String>) -> Diagnosis {
     }
 }
 
-/// What the findings come to; `key` is what signs.
+/// The findings; `key` signs our messages.
 #[must_use]
 pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     let (udp, tcp) = match (way("UDP", &findings.udp), way("TCP", &findings.tcp)) {
         (Ok(udp), Ok(tcp)) => (udp, tcp),
         (Err(_), Err(Diagnosis::Ill { what, fix: _ })) => {
-            let fix = "start it, or correct the address behind to and the way there";
+            let fix = "start it, or correct the address in `to` and the route to it";
             return ill(format!("not reached over UDP either: {what}"), fix);
         }
         (Err(diagnosis), _) | (_, Err(diagnosis)) => return diagnosis,
@@ -134,7 +134,7 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
         Reached::Answered(notify) => notify,
         Reached::Closed | Reached::Silent | Reached::Broken(_) | Reached::Failed(_) => {
             let fix = "let NOTIFY (UDP, from here) through, and allow it for the zone";
-            return ill("no answer to NOTIFY, though it answers queries", fix);
+            return ill("it answers queries, but not NOTIFY", fix);
         }
     };
     if let Some(diagnosis) = of_key(notify, key) {
@@ -146,7 +146,7 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     if findings.is_catalog && theirs.is_none() && udp.rcode != Rcode::SERVFAIL {
         let rcode = udp.rcode;
         let text = format!(
-            "it does not show the catalog ({rcode}), or does not read it; then its zones stand in its configuration"
+            "it does not show the catalog ({rcode}), or does not read it; then list the zones in its configuration"
         );
         return Diagnosis::Well(text);
     }
@@ -156,25 +156,25 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
     of_serials(theirs, findings.ours, notify, key)
 }
 
-/// The answer over one way, or what is wrong with the way.
+/// The answer over one transport, or the problem with the transport.
 fn way<'a>(name: &str, reached: &'a Reached<SoaAnswer>) -> Result<&'a SoaAnswer, Diagnosis> {
-    let fix = format!("let it listen on {name} there, and open port and firewall for {name}");
+    let fix = format!("make it listen on {name}, and open port and firewall for {name}");
     match reached {
         Reached::Answered(answer) => Ok(answer),
-        Reached::Closed => Err(ill(format!("nobody listens on {name}"), fix)),
+        Reached::Closed => Err(ill(format!("no server listens on {name}"), fix)),
         Reached::Silent => Err(ill(format!("no answer over {name}"), fix)),
         Reached::Broken(error) => {
             let fix = format!("see its log: it does not answer queries over {name}");
             Err(ill(format!("no answer over {name}: {error}"), fix))
         }
         Reached::Failed(error) => {
-            let fix = "correct source behind transfer, or the routes from here";
+            let fix = "correct `source` in transfer, or the routes from here";
             Err(ill(format!("cannot send over {name}: {error}"), fix))
         }
     }
 }
 
-/// What is wrong with the key or the clocks.
+/// Problems with the key or the clocks.
 fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
     let key = key?;
     let ahead = notify.clock_ahead.unwrap_or(0);
@@ -201,7 +201,7 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
             return Some(ill(format!("key {key}: BADTIME{said}"), fix));
         }
         other => {
-            let fix = "allow whole MACs of the algorithm there";
+            let fix = "allow MACs of full length for the algorithm there";
             return Some(ill(format!("key {key}: TSIG error {other}"), fix));
         }
     }
@@ -212,10 +212,10 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
     (ahead.abs() > CLOCK_SECONDS).then(|| ill(clock(ahead), fix))
 }
 
-/// What is wrong with the zone there.
+/// Problems with the zone there.
 fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Option<Diagnosis> {
     if rcode == Rcode::SERVFAIL {
-        let fix = "see its log for refused transfers; allow it with to or allow, with its key";
+        let fix = "see its log for refused transfers; name it with its key in `to` or `allow` of transfer";
         return Some(ill(
             "it has the zone configured and no data (SERVFAIL)",
             fix,
@@ -232,14 +232,14 @@ fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Optio
     Some(ill(format!("it refuses NOTIFY ({})", notify.rcode), fix))
 }
 
-/// What the serials come to.
+/// The findings about serials.
 fn of_serials(
     theirs: Option<Serial>,
     ours: Option<Ours>,
     notify: &NotifyAnswer,
     key: Option<&Name>,
 ) -> Diagnosis {
-    let mut text = "reached over UDP and TCP, NOTIFY taken".to_owned();
+    let mut text = "reached over UDP and TCP, NOTIFY accepted".to_owned();
     if let Some(key) = key {
         text.push_str(&format!(", key {key}"));
     }
@@ -248,27 +248,27 @@ fn of_serials(
     }
     match (theirs, ours) {
         (Some(theirs), Some(Ours { before: _, after })) if theirs == after => {
-            Diagnosis::Well(format!("{text}, serial {theirs} as ours"))
+            Diagnosis::Well(format!("{text}, same serial {theirs}"))
         }
         (Some(theirs), Some(Ours { before: _, after })) if theirs.is_after(after) => {
             let fix = "it followed another primary or a lost disk of ours: publish a version \
-                        above it, or let it fetch the zone anew";
+                        above it, or make it transfer the whole zone again";
             ill(
                 format!("its serial {theirs} is ahead of ours, {after}"),
                 fix,
             )
         }
         (Some(theirs), Some(Ours { before, after: _ })) if before.is_after(theirs) => {
-            let fix = "see its log for failed transfers; allow it with to or allow, with its key";
+            let fix = "see its log for failed transfers; name it with its key in `to` or `allow` of transfer";
             ill(format!("its serial {theirs} is behind ours, {before}"), fix)
         }
-        (Some(theirs), Some(Ours { before: _, after })) => Diagnosis::Well(format!(
-            "{text}, serial {theirs} follows ours, {after} by now"
-        )),
-        (Some(theirs), None) => {
-            Diagnosis::Well(format!("{text}, serial {theirs}; ours is not known here"))
+        (Some(theirs), Some(Ours { before: _, after })) => {
+            Diagnosis::Well(format!("{text}, serial {theirs} follows ours, now {after}"))
         }
-        (None, _) => ill("it gave no serial", "see its log"),
+        (Some(theirs), None) => {
+            Diagnosis::Well(format!("{text}, serial {theirs}; ours is not known"))
+        }
+        (None, _) => ill("it sent no serial", "see its log"),
     }
 }
 

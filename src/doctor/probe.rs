@@ -31,7 +31,7 @@ pub struct Patient {
     pub zone: Name,
     /// The secondary.
     pub address: SocketAddr,
-    /// What our messages to it are signed with.
+    /// The key that signs our messages to it.
     pub key: Option<Arc<Key>>,
     /// Where they leave from.
     pub source: Option<IpAddr>,
@@ -39,10 +39,10 @@ pub struct Patient {
     pub is_catalog: bool,
 }
 
-/// Says which serial of a zone we have now, if that is known.
+/// Gives our current serial of a zone, if it is known.
 pub type OurSerial<'a> = dyn Fn(&Name) -> Option<Serial> + Sync + 'a;
 
-/// Asks all there is to ask. Takes a few seconds where nobody answers.
+/// Asks all questions. Takes a few seconds if there is no answer.
 pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Findings {
     let first_by_tcp = soa_by(patient, stream, clock);
     let notify = notify(patient, clock);
@@ -50,10 +50,10 @@ pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Find
         &notify,
         Reached::Answered(answer) if answer.rcode == Rcode::NOERROR && answer.is_signed
     );
-    // The zone may change meanwhile: what it is to have is what we have now.
+    // The zone may change meanwhile; the current version counts.
     let before = ours(&patient.zone);
     let (mut udp, mut catalog) = look(patient, clock);
-    // What NOTIFY has set off takes a moment.
+    // The transfer that follows a NOTIFY takes a moment.
     for _ in 0..LOOKS {
         if !was_told || !is_behind(catalog.as_ref().unwrap_or(&udp), before) {
             break;
@@ -164,7 +164,7 @@ fn notify(patient: &Patient, clock: &dyn Clock) -> Reached<NotifyAnswer> {
     })
 }
 
-/// What an error of a socket means before anything was taken.
+/// The meaning of a socket error before anything was received.
 fn reached<T>(error: io::Error) -> Reached<T> {
     let is = |kinds: &[ErrorKind]| kinds.contains(&error.kind());
     if is(&[ErrorKind::ConnectionRefused, ErrorKind::ConnectionReset]) {
@@ -217,7 +217,7 @@ fn try_datagrams(patient: &Patient, octets: &[u8], clock: &dyn Clock) -> io::Res
     for _ in 0..TRIES {
         socket.send(octets)?;
         let end = clock.now() + PATIENCE;
-        // What is no answer to this question is passed over.
+        // Other messages are ignored.
         while let Some(left) = left_until(end, clock) {
             socket.set_read_timeout(Some(left))?;
             match socket.recv(&mut raw) {
@@ -245,7 +245,7 @@ fn stream(patient: &Patient, octets: &[u8], clock: &dyn Clock) -> Reached<Vec<u8
     };
     match exchanged {
         Ok(raw) if is_answer(octets, &raw) => Reached::Answered(raw),
-        Ok(_) => Reached::Broken(io::Error::other("the answer is to another question")),
+        Ok(_) => Reached::Broken(io::Error::other("the reply is to another question")),
         Err(error) if is_timeout(&error) => Reached::Silent,
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             Reached::Broken(io::Error::other("it closes the connection"))
@@ -290,7 +290,7 @@ fn left_until(end: Instant, clock: &dyn Clock) -> Option<Duration> {
     Some(end.saturating_duration_since(clock.now())).filter(|left| !left.is_zero())
 }
 
-/// Whether octets answer a question of ours.
+/// Whether a message answers our question.
 fn is_answer(question: &[u8], raw: &[u8]) -> bool {
     raw.len() >= HEADER_OCTETS && raw[..2] == question[..2] && raw[2] & 0x80 != 0
 }

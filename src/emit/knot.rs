@@ -33,7 +33,7 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
 acl:
   - id: zonewright
     address: [{}]
-    # transfer: Knot shows a catalog to nobody else, so that its serial could not be looked at.
+    # transfer: Knot shows a catalog only to clients that may transfer it, and zonewright reads its serial.
     action: [notify, transfer]{signed}
 template:
   - id: zonewright

@@ -1,7 +1,7 @@
-//! Configurations of secondaries: from what one of them follows to the text that its software reads.
+//! Configurations of secondaries, as text for their software.
 //!
-//! Each is whole: the server starts with it as it stands, and serves our zones and nothing else. Folders
-//! are those of Debian's packages unless told otherwise.
+//! Each is complete: the server starts with it and serves our zones only. Folders are those of Debian's packages
+//! unless given.
 
 mod bind;
 mod coredns;
@@ -16,9 +16,9 @@ use std::path::PathBuf;
 
 use dns::Name;
 
-/// Where a secondary has the certificate of who signed ours.
+/// Where a secondary has the certificate of our CA.
 const CA_FILE: &str = "zonewright-ca.pem";
-/// What stands where a secret is to be put in.
+/// The placeholder of a secret.
 pub const PLACEHOLDER: &str = "SECRET-IN-BASE64";
 
 /// The software of a secondary.
@@ -50,7 +50,7 @@ impl Software {
         }
     }
 
-    /// Whether it can sign what it asks a primary.
+    /// Whether it can sign its requests to a primary.
     #[must_use]
     pub const fn signs(self) -> bool {
         match self {
@@ -64,8 +64,8 @@ impl Software {
     pub const fn why_not_over_tls(self) -> Option<&'static str> {
         match self {
             Self::Bind | Self::Nsd => None,
-            Self::Knot | Self::Pdns | Self::Coredns => Some("emit does not write that for it"),
-            Self::Unbound => Some("it names no ALPN token, and `dot` has to be (RFC 9103)"),
+            Self::Knot | Self::Pdns | Self::Coredns => Some("emit does not support it"),
+            Self::Unbound => Some("it sends no ALPN token, and RFC 9103 needs `dot`"),
         }
     }
 
@@ -94,7 +94,7 @@ impl Software {
         }
     }
 
-    /// What begins a comment.
+    /// The start of a comment.
     const fn comment(self) -> &'static str {
         match self {
             Self::Bind => "//",
@@ -114,7 +114,7 @@ pub struct FeedKey {
     pub secret: String,
 }
 
-/// What transfers over TLS need (RFC 9103).
+/// The settings of transfers over TLS (RFC 9103).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedTls {
     /// The name in our certificate.
@@ -123,7 +123,7 @@ pub struct FeedTls {
     pub own: Option<String>,
 }
 
-/// What one secondary follows.
+/// The zones and primaries of one secondary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feed {
     /// Where the secondary answers.
@@ -132,11 +132,11 @@ pub struct Feed {
     pub primaries: Vec<SocketAddr>,
     /// Where our NOTIFY comes from.
     pub notifiers: Vec<IpAddr>,
-    /// The key of what is asked and told.
+    /// The key of requests and NOTIFYs.
     pub key: Option<FeedKey>,
     /// TLS, where transfers are over it.
     pub tls: Option<FeedTls>,
-    /// Zones that it has to be told of one by one.
+    /// Zones that its configuration has to list.
     pub zones: Vec<Name>,
     /// Catalogs that name its other zones.
     pub catalogs: Vec<Name>,
@@ -166,14 +166,14 @@ impl Feed {
             let name = plain(&key.name);
             writeln!(
                 out,
-                "{comment} Put the secret of {name} where {PLACEHOLDER} stands."
+                "{comment} Replace {PLACEHOLDER} by the secret of {name}."
             )?;
         }
         if let Some(tls) = &self.tls {
             let folder = self.folder(software);
             writeln!(
                 out,
-                "{comment} Put the certificate of who signed that of {} into {folder}/{CA_FILE}.",
+                "{comment} Put the certificate of the authority that signed that of {} into {folder}/{CA_FILE}.",
                 tls.name
             )?;
             if let Some(own) = &tls.own {
@@ -202,7 +202,7 @@ impl Feed {
         )
     }
 
-    /// The addresses that NOTIFY may come from: as told, else the primaries'.
+    /// The addresses that NOTIFY may come from: those given, else the primaries'.
     fn notifiers(&self) -> Vec<IpAddr> {
         let mut all = self.notifiers.clone();
         all.extend(self.primaries.iter().map(SocketAddr::ip));

@@ -9,11 +9,11 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
     let folder = feed.folder(Software::Nsd);
     writeln!(
         out,
-        "# NSD reads catalogs from 4.9 on only: its zones stand here one by one.
+        "# NSD reads catalogs only from 4.9 on, so each zone is listed here.
 server:
     ip-address: {}
     zonesdir: \"{folder}\"
-    # Zones are written to their files alone; from 4.8 on NSD has no database.
+    # Zones are written only to their files; from 4.8 on NSD has no database.
     database: \"\"
     zonelistfile: \"{folder}/zone.list\"
     xfrdfile: \"{folder}/xfrd.state\"
@@ -33,7 +33,7 @@ server:
             let file = format!("{folder}/{own}");
             writeln!(
                 out,
-                "    # NSD 4.6 presents it only from its second connection on: the first transfer comes at its retry.\n    client-cert: \"{file}.pem\"\n    client-key: \"{file}.key\""
+                "    # NSD 4.6 presents it only from its second connection on: the first transfer succeeds at its retry.\n    client-cert: \"{file}.pem\"\n    client-key: \"{file}.key\""
             )?;
         }
         over = " primary";

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::{Feed, Software, plain};
 
-/// What begins a command.
+/// The start of a command.
 const RUN: &str = "# run: pdnsutil";
 
 /// Writes it.
@@ -20,13 +20,13 @@ local-address={ip}
 local-port={port}
 secondary=yes
 allow-notify-from={}
-# How often NOTIFYs are looked at, in seconds.
+# How often PowerDNS looks at NOTIFYs, in seconds.
 xfr-cycle-interval=1
-# Of two threads that write to SQLite at once one finds it locked and gives its transfer up.
+# If two threads write to SQLite at once, one finds it locked and its transfer fails.
 retrieval-threads=1
-# Zones of a catalog are served as soon as they are there.
+# Serve zones of a catalog at once.
 zone-cache-refresh-interval=0
-# Then tell the database of the zones (create it from the package's schema.sqlite3.sql before):",
+# Create the database from the package's schema.sqlite3.sql, then add the zones to it:",
         feed.folder(Software::Pdns),
         notifiers.join(",")
     )?;

@@ -1,4 +1,4 @@
-//! What stands in each configuration. That the servers take them is shown with real ones.
+//! The text of each configuration. Tests with real servers show that they accept it.
 
 use clap::ValueEnum;
 

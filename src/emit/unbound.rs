@@ -20,7 +20,7 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
     )?;
     for zone in feed.catalogs.iter().chain(&feed.zones) {
         let name = plain(zone);
-        // Unbound answers some names (test, 10.in-addr.arpa) itself unless told not to.
+        // Unbound answers some names (test, 10.in-addr.arpa) itself unless this is set.
         writeln!(out, "server:\n    local-zone: \"{name}.\" nodefault")?;
         writeln!(out, "auth-zone:\n    name: \"{name}\"")?;
         for primary in &feed.primaries {

@@ -1,4 +1,4 @@
-//! What stands at the apex of a zone: as configured, else the defaults.
+//! The records at the apex of a zone: as configured, else the defaults.
 
 use std::net::IpAddr;
 
@@ -19,9 +19,9 @@ pub(crate) fn name_servers(apex: Option<&Apex>) -> Vec<NameServer> {
         .collect()
 }
 
-/// What stands at the apex of a zone where nothing is configured.
+/// The defaults of an apex.
 pub(crate) struct ApexDefaults<'a> {
-    /// What the zone is to its directive.
+    /// The form of the zone in its directive.
     pub(crate) made: Form<'a>,
     /// The labels of the mailbox in the zone itself.
     pub(crate) mbox: &'a [&'a str],
@@ -38,7 +38,6 @@ fn name_in(zone: &Name, labels: &[&str]) -> Name {
     name.unwrap_or_else(|_| zone.clone())
 }
 
-/// What stands at the apex of a zone: as configured, else the defaults.
 pub(crate) fn apex_settings(
     block: &ServerBlock,
     zone: &Name,

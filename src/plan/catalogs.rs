@@ -30,7 +30,7 @@ pub(crate) fn plan_catalogs(config: &Config, zones: &mut Vec<Name>) -> Vec<Catal
     catalogs
 }
 
-/// The SOA of a catalog: its timers as configured; nobody is asked for names in it.
+/// The SOA of a catalog with the configured timers.
 fn soa_of(block: &ServerBlock, zone: &Name) -> Soa {
     let written = block.for_zone::<Apex>(zone);
     let timer = |of: fn(&Apex) -> Option<Ttl>, or| written.and_then(of).unwrap_or(or);

@@ -1,4 +1,4 @@
-//! Which clusters tell who their pods are, and where.
+//! Which clusters publish their pods by address.
 
 use std::collections::BTreeSet;
 

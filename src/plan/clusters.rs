@@ -30,14 +30,14 @@ pub struct PlannedCluster {
     pub source: Source,
     /// How long the first queries wait for its zones.
     pub startup_timeout: Duration,
-    /// What its source is asked for.
+    /// The objects that its source reads.
     pub wanted: Wanted,
     /// How it is rendered.
     pub plan: ClusterPlan,
 }
 
 impl PlannedCluster {
-    /// Whether the running source of this cluster serves another plan of it, too.
+    /// Whether another plan of the cluster can keep the running source. The limits of requests belong to the source.
     pub(crate) fn keeps_source(&self, new: &Self) -> bool {
         self.source == new.source && self.wanted == new.wanted
     }
@@ -178,7 +178,7 @@ fn plan_external(block: &ServerBlock, external: &External, own: &[IpAddr]) -> Ex
     }
 }
 
-/// What the source of a cluster is asked for.
+/// The objects that the source of a cluster reads.
 pub(crate) fn wanted(kubernetes: &Kubernetes) -> Wanted {
     let options = &kubernetes.options;
     let mut kinds = Kinds::BASE;
@@ -189,7 +189,7 @@ pub(crate) fn wanted(kubernetes: &Kubernetes) -> Wanted {
     if kubernetes.imports_only {
         kinds = kinds.without(Kind::Service);
     }
-    // Without endpoints those of imports are looked at all the same, unless there is nothing else.
+    // Without endpoints those of imports are read all the same, unless there is nothing else.
     let only_of_imports = kubernetes.imports_only || !options.endpoints;
     if !options.endpoints && (kubernetes.imports_only || !has_imports) {
         kinds = kinds.without(Kind::EndpointSlice);

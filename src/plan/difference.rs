@@ -1,7 +1,9 @@
-//! The difference of two plans: what a reload has to do to what runs.
+//! The difference of two plans: the changes that a reload makes.
 //!
-//! Places in the Corefile do not count. Who may transfer, and who is notified, is no part of a plan: servers take that
-//! from the configuration with every reload, and it costs no source anything.
+//! Places in the Corefile do not count. Peers and secondaries are not part of a plan: servers take them from the
+//! configuration with every reload, at no cost for a source.
+
+use std::collections::BTreeSet;
 
 use writer::{CatalogPlan, FilePlan, PlanChange};
 
@@ -9,15 +11,18 @@ use crate::plan::clusters::PlannedCluster;
 use crate::plan::files::PlannedFile;
 use crate::plan::model::Plan;
 
-/// What leads from one plan to another, in the order in which it is to be done: what goes makes room first.
+/// The changes from one plan to another, in order: removals first, to make room.
 pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
     let mut changes = Vec::new();
-    for cluster in &old.clusters {
-        let home = cluster.plan.home();
-        if new.cluster(home).is_none() {
-            changes.push(PlanChange::RemoveCluster(home.clone()));
-        }
-    }
+    let predecessors = old.predecessors(new);
+    let homes: BTreeSet<_> = predecessors
+        .iter()
+        .flatten()
+        .map(|it| it.plan.home())
+        .collect();
+    let gone = old.clusters.iter().map(|cluster| cluster.plan.home());
+    let gone = gone.filter(|home| !homes.contains(home));
+    changes.extend(gone.cloned().map(PlanChange::RemoveCluster));
     for file in &old.files {
         if new.file(file.plan.zone()).is_none() {
             changes.push(PlanChange::RemoveFile(file.plan.zone().clone()));
@@ -28,8 +33,8 @@ pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
             changes.push(PlanChange::RemoveCatalog(catalog.zone.clone()));
         }
     }
-    for cluster in &new.clusters {
-        match old.cluster(cluster.plan.home()) {
+    for (cluster, before) in new.clusters.iter().zip(predecessors) {
+        match before {
             None => changes.push(PlanChange::AddCluster(cluster.plan.clone())),
             Some(before) => changes.extend(cluster_changes(before, cluster)),
         }
@@ -43,13 +48,14 @@ pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
     changes
 }
 
-/// What is different of a cluster.
 fn cluster_changes(old: &PlannedCluster, new: &PlannedCluster) -> Vec<PlanChange> {
+    let (cluster, plan) = (old.plan.home(), &new.plan);
     if !old.keeps_source(new) {
-        return vec![PlanChange::RestartSource(new.plan.clone())];
+        let (cluster, plan) = (cluster.clone(), plan.clone());
+        return vec![PlanChange::RestartSource { cluster, plan }];
     }
     let mut changes = Vec::new();
-    for zone in new.plan.zones() {
+    for zone in plan.zones() {
         let Some(before) = old.plan.zone(&zone.name) else {
             continue;
         };
@@ -67,22 +73,22 @@ fn cluster_changes(old: &PlannedCluster, new: &PlannedCluster) -> Vec<PlanChange
             changes.push(PlanChange::SetApex { zone, apex });
         }
     }
-    if new.plan.ttl != old.plan.ttl {
-        let (cluster, ttl) = (new.plan.home().clone(), new.plan.ttl);
+    if plan.ttl != old.plan.ttl {
+        let (cluster, ttl) = (cluster.clone(), plan.ttl);
         changes.push(PlanChange::SetTtl { cluster, ttl });
     }
-    // What these do not say needs the whole plan.
+    // Other differences need the whole plan.
     let mut reached = old.plan.clone();
     for change in &changes {
         reached.set(change);
     }
-    if reached != new.plan {
-        return vec![PlanChange::SetCluster(new.plan.clone())];
+    if reached != *plan {
+        let (cluster, plan) = (cluster.clone(), plan.clone());
+        return vec![PlanChange::SetCluster { cluster, plan }];
     }
     changes
 }
 
-/// What is different of a file.
 fn file_change(old: Option<&PlannedFile>, new: &PlannedFile) -> Option<PlanChange> {
     let same = old.filter(|old| old.settings == new.settings);
     match (same.map(|old| &old.plan), &new.plan) {
@@ -95,7 +101,6 @@ fn file_change(old: Option<&PlannedFile>, new: &PlannedFile) -> Option<PlanChang
     }
 }
 
-/// What is different of a catalog.
 fn catalog_change(old: Option<&CatalogPlan>, new: &CatalogPlan) -> Option<PlanChange> {
     let (zone, retention) = (new.zone.clone(), new.retention);
     match old {
@@ -128,8 +133,8 @@ mod tests {
     fn short(change: &PlanChange) -> String {
         let (word, name) = match change {
             PlanChange::AddCluster(plan) => ("add cluster", plan.home()),
-            PlanChange::RestartSource(plan) => ("restart", plan.home()),
-            PlanChange::SetCluster(plan) => ("set cluster", plan.home()),
+            PlanChange::RestartSource { cluster, .. } => ("restart", cluster),
+            PlanChange::SetCluster { cluster, .. } => ("set cluster", cluster),
             PlanChange::RemoveCluster(home) => ("remove cluster", home),
             PlanChange::SetTtl { cluster, .. } => ("ttl", cluster),
             PlanChange::SetApex { zone, .. } => ("apex", zone),
@@ -143,7 +148,7 @@ mod tests {
         format!("{word} {name}")
     }
 
-    /// What leads from one Corefile to another.
+    /// The changes from one Corefile to another.
     fn changes(old: &str, new: &str) -> Vec<String> {
         let changes = difference(&plan(old), &plan(new));
         changes.iter().map(short).collect()
@@ -207,6 +212,31 @@ mod tests {
     }
 
     #[test]
+    fn zones_in_another_order_need_no_list() {
+        let two = |first: &str, second: &str| {
+            let text = cluster("", "");
+            text.replace(
+                "cluster.local 10.in-addr.arpa",
+                &format!("{first} {second}"),
+            )
+        };
+        let changed = changes(&two("a.test", "b.test"), &two("b.test", "a.test"));
+        assert_eq!(changed, ["set cluster a.test."]);
+        let moved = changes(&two("a.test", "b.test"), &two("b.test", "c.test"));
+        assert_eq!(moved, ["set cluster a.test."]);
+    }
+
+    #[test]
+    fn each_cluster_is_continued_once() {
+        let one = |zones: &str| format!("{zones} {{\n kubernetes {{\n  manifests .\n }}\n}}\n");
+        let (whole, parts) = (one("a.test b.test"), one("b.test") + &one("a.test"));
+        let split = changes(&whole, &parts);
+        assert_eq!(split, ["add cluster b.test.", "set cluster a.test."]);
+        let joined = changes(&parts, &whole);
+        assert_eq!(joined, ["remove cluster b.test.", "set cluster a.test."]);
+    }
+
+    #[test]
     fn what_a_source_is_asked_for_and_where_needs_a_list() {
         let text = cluster("", "");
         for options in ["labels a=b", "pods verified", "zonal"] {
@@ -257,9 +287,8 @@ mod tests {
         assert_eq!(
             changes(&both, &moved),
             [
-                "remove cluster cluster.local.",
                 "remove file z.test.",
-                "add cluster z.test.",
+                "set cluster cluster.local.",
                 "set file cluster.local.",
             ]
         );

@@ -16,7 +16,7 @@ pub struct PlannedFile {
     pub place: Place,
     /// How it is followed.
     pub settings: Settings,
-    /// What it is to the writer.
+    /// Its plan for the writer.
     pub plan: FilePlan,
 }
 

@@ -1,6 +1,6 @@
 //! A configuration as values: which clusters, zone files and catalogs there are, and the settings of each zone.
 //!
-//! A plan holds no handles. What runs for it is in [`crate::runtime`].
+//! A plan holds no handles. These are in [`crate::runtime`].
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::plan::clients::plan_clients;
 use crate::plan::clusters::{PlannedCluster, plan_clusters};
 use crate::plan::files::{PlannedFile, plan_file_zones, plan_overlays};
 
-/// All that is planned.
+/// A configuration as values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     /// The clusters, in the order of the file.
@@ -27,10 +27,31 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A cluster, by its home.
-    pub(crate) fn cluster(&self, home: &Name) -> Option<&PlannedCluster> {
-        let mut clusters = self.clusters.iter();
-        clusters.find(|cluster| cluster.plan.home() == home)
+    /// For each cluster of a new plan the cluster here that it continues, if any. The source decides before the home, so zones
+    /// may be reordered.
+    pub(crate) fn predecessors(&self, new: &Self) -> Vec<Option<&PlannedCluster>> {
+        let has_home =
+            |old: &PlannedCluster, new: &PlannedCluster| old.plan.home() == new.plan.home();
+        let shares_zone = |old: &PlannedCluster, new: &PlannedCluster| {
+            let mut zones = new.plan.zones();
+            old.source == new.source && zones.any(|zone| old.plan.zone(&zone.name).is_some())
+        };
+        let mut left: Vec<_> = self.clusters.iter().collect();
+        let mut found = vec![None; new.clusters.len()];
+        type IsSame<'a> = &'a dyn Fn(&PlannedCluster, &PlannedCluster) -> bool;
+        let rules: [IsSame<'_>; 3] = [
+            &|old, new| has_home(old, new) && shares_zone(old, new),
+            &shares_zone,
+            &has_home,
+        ];
+        for is_it in rules {
+            let open = new.clusters.iter().zip(&mut found);
+            for (new, found) in open.filter(|(_, found)| found.is_none()) {
+                let place = left.iter().position(|old| is_it(old, new));
+                *found = place.map(|place| left.remove(place));
+            }
+        }
+        found
     }
 
     /// The file of a zone, or under it.

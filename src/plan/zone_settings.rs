@@ -14,7 +14,7 @@ pub(crate) const RETRY: Ttl = Ttl::decode(30);
 /// Seconds after which a secondary stops answering, unless configured.
 pub(crate) const EXPIRE: Ttl = Ttl::decode(86_400);
 
-/// What is kept of the past, with the defaults.
+/// The history that is kept, with the defaults.
 pub(crate) fn retention(history: Option<&History>) -> Retention {
     let mut kept = Retention::DEFAULT;
     if let Some(history) = history {

@@ -1,6 +1,8 @@
-//! What a start prints: where which zones are served, and which version this is; the file with our id.
+//! The output of a start: addresses with their zones, and our version. The file with our id.
 
 use std::fmt::Write;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use directives::config::{BindHost, Config, Reload, Scheme, directives};
@@ -38,7 +40,7 @@ pub fn print_plugins() -> Result<(), Failure> {
     to_output(&text)
 }
 
-/// Prints what was started.
+/// Prints the addresses with their zones, and our version.
 pub(crate) fn print(config: &Config, digest: &str) -> Result<(), Failure> {
     let mut text = served(config);
     let follows = config.servers.iter().any(|it| it.has::<Reload>());
@@ -88,7 +90,10 @@ impl PidFile {
     /// Writes it.
     pub(crate) fn write(path: &Path) -> Result<Self, Failure> {
         let text = format!("{}\n", std::process::id());
-        std::fs::write(path, text).map_err(|error| {
+        let readable = Permissions::from_mode(0o644);
+        let written = std::fs::write(path, text);
+        let written = written.and_then(|()| std::fs::set_permissions(path, readable));
+        written.map_err(|error| {
             let path = path.display();
             Failure::unusable(format!(
                 "cannot write {path}: {error}; name another --pidfile"
@@ -101,7 +106,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.0) {
-            tracing::warn!(%error, "the pid file stays");
+            tracing::warn!(%error, "cannot remove the pid file");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `why` has to know of the Corefile: who decides before the zones, and after them.
+//! The parts of the Corefile that `why` needs: the handlers before the zones, and after them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cli::explain::before_zones;
 use crate::runtime::chain::zones_of;
 use crate::runtime::deployment::Deployment;
 
-/// The handler behind the zones: it answers what they have not.
+/// The handler after the zones. It answers for other names.
 const AFTER: &str = "forward";
 
 /// The blocks of a configuration.
@@ -25,7 +25,7 @@ pub(crate) fn block_of<'a>(blocks: &'a [BlockLine], name: &Name) -> Option<&'a B
         let keys = block.keys.iter().filter(|key| name.is_within(key));
         keys.map(Name::label_count).max()
     };
-    // Of two blocks with one key, on different addresses, the first is told of.
+    // Of two blocks with one key on different addresses the first counts.
     let mut found: Option<(usize, &BlockLine)> = None;
     for block in blocks {
         if let Some(labels) = longest(block)

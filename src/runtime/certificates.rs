@@ -17,7 +17,7 @@ pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>,
     };
     let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];
     let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
-    // Before they are read: what changes meanwhile is seen again.
+    // Before they are read, so that a change meanwhile is seen.
     let seen = Contents::of(&files);
     let identity = TlsIdentity::new(&read(&tls)?).with_context(|| place(&tls))?;
     let identity = Arc::new(identity);
@@ -55,7 +55,7 @@ pub(crate) fn check_certificates(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// What stands in front of an error.
+/// The prefix of an error.
 fn place(tls: &Tls) -> String {
     format!("{}: tls {}", tls.place, tls.certificate.display())
 }

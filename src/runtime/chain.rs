@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use directives::config::{Listener, ServerBlock, ZoneKey, handlers};
-use directives::handlers::{BuildError, Context, VersionName};
+use directives::handlers::{BuildError, Context, MissingFile, VersionName};
 use dns::Name;
 use server::{Beside, Block, BlockZones, Router, SynthesizedNames};
 use zone::ZoneSet;
@@ -45,7 +45,6 @@ pub(crate) fn router_of(
 pub(crate) fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZones {
     let mut zones = Vec::new();
     let mut beside = HashMap::new();
-    let mut fallthrough = fallthrough_of(block);
     for apex in block.zones_written() {
         if let Some(zone) = deployment.zones.get(apex) {
             zones.push(Arc::clone(zone));
@@ -56,36 +55,18 @@ pub(crate) fn zones_of(block: &ServerBlock, deployment: &Deployment) -> BlockZon
             names.push(Arc::new(VersionName));
         }
         names.extend(deployment.cluster_names(apex));
-        let fallthrough = fallthrough.remove(apex).unwrap_or_default();
+        if let Some((_, below)) = block.overlay_of(apex)
+            && let Some(file) = deployment.plan.file(apex)
+        {
+            names.push(Arc::new(MissingFile {
+                file: Arc::clone(&deployment.file(file).stats),
+                names: below.iter().map(Name::to_lower).collect(),
+            }));
+        }
+        let fallthrough = block.fallthrough_of(apex);
         beside.insert(apex.clone(), Beside { names, fallthrough });
     }
     BlockZones::new(ZoneSet::new(zones), beside)
-}
-
-/// The names for which the next is asked when a zone does not have them, by apex.
-pub(crate) fn fallthrough_of(block: &ServerBlock) -> HashMap<Name, Vec<Name>> {
-    let mut all: HashMap<Name, Vec<Name>> = HashMap::new();
-    let mut add = |apex: &Name, names: &[Name]| {
-        all.entry(apex.clone())
-            .or_default()
-            .extend(names.iter().cloned());
-    };
-    for cluster in block.clusters() {
-        cluster
-            .zones()
-            .for_each(|apex| add(apex, &cluster.fallthrough));
-    }
-    if let Some(external) = block.get::<directives::config::External>() {
-        external
-            .zones()
-            .for_each(|apex| add(apex, &external.fallthrough));
-    }
-    for file in block.all::<directives::config::ZoneFile>() {
-        file.zones
-            .iter()
-            .for_each(|apex| add(apex, &file.fallthrough));
-    }
-    all
 }
 
 /// The keys of a block on the listeners of one server, which all have the same.

@@ -101,7 +101,7 @@ const fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// What the kernel says of the process; nothing where it says nothing.
+/// Samples of the process from the kernel, as far as it has them.
 fn process(out: &mut Vec<Sample>) {
     // proc(5): times in hundredths of a second on every Linux of today, memory in pages.
     const TICKS: f64 = 100.0;

@@ -1,4 +1,4 @@
-//! A plan with the handles of what runs for it: zones, counters, and the tables that handlers read.
+//! A plan with its handles: zones, counters, and the tables that handlers read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use kubernetes::source::SourceStats;
 use ops::RequestMetrics;
 use server::SynthesizedNames;
 use tokio::sync::oneshot;
-use writer::{ClusterHandles, Configure, FilePlan, LiveTables, PlanChange, SourceId, service_node};
+use writer::{
+    AskId, ClusterHandles, Configure, FilePlan, LiveTables, PlanChange, SourceId, service_node,
+};
 use zone::{Zone, ZoneSet};
 use zonefile::follow::FileStats;
 
@@ -23,14 +25,13 @@ use crate::plan::model::Plan;
 /// The handles of one cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct DeployedCluster {
-    /// Counts what its source does.
+    /// Counters of its source.
     pub(crate) stats: Arc<SourceStats>,
-    /// What its writer fills.
     pub(crate) handles: ClusterHandles,
 }
 
 /// The handles of one zone file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct DeployedFile {
     /// The number of its follower.
     pub(crate) source: SourceId,
@@ -51,13 +52,13 @@ pub(crate) struct Deployment {
     files: BTreeMap<Name, DeployedFile>,
     /// The next number of a source.
     next_source: u64,
-    /// The zones whose content comes from where it came from before: it is as good as it was.
+    /// The zones whose content has the same source as before. They are no more stale than they were.
     pub(crate) unmoved: Vec<Name>,
 }
 
 impl Deployment {
-    /// Makes the handles of a plan. Zones that are in `before` stay the same, with their versions and those who
-    /// follow them, and so do sources and files that both plans have.
+    /// Makes the handles of a plan. Zones in `before` stay the same, with their versions and subscribers. So do sources and
+    /// files of both plans.
     pub(crate) fn new(plan: Plan, requests: &RequestMetrics, before: &Self) -> Self {
         let zone_of = |name: &Name| match before.zones.get(name) {
             Some(zone) => Arc::clone(zone),
@@ -70,10 +71,11 @@ impl Deployment {
             SourceId(next_source)
         };
         let mut clusters = BTreeMap::new();
-        for cluster in &plan.clusters {
+        for (cluster, old) in plan.clusters.iter().zip(before.plan.predecessors(&plan)) {
             let home = cluster.plan.home();
             let mut live = LiveTables::new(&cluster.plan);
-            let known = before.same_source(cluster);
+            let known = old.filter(|old| old.source == cluster.source);
+            let known = known.map(|old| (old, before.cluster(old)));
             if let Some((old, known)) = known {
                 carry_over(&mut live, cluster, &known.handles.live, old);
             }
@@ -82,9 +84,7 @@ impl Deployment {
                 Some((_, running)) => running.clone(),
                 None => {
                     let stats = Arc::new(SourceStats::counting(requests.clone()));
-                    let source = new_source();
-                    let handles = ClusterHandles::new(&cluster.plan);
-                    let handles = ClusterHandles { source, ..handles };
+                    let handles = ClusterHandles::new(new_source(), &cluster.plan);
                     DeployedCluster { stats, handles }
                 }
             };
@@ -100,7 +100,7 @@ impl Deployment {
                 Some(running) => running.clone(),
                 None => DeployedFile {
                     source: new_source(),
-                    ..DeployedFile::default()
+                    stats: Arc::default(),
                 },
             };
             files.insert(zone.clone(), deployed);
@@ -115,11 +115,11 @@ impl Deployment {
         }
     }
 
-    /// The zones of a new plan whose content comes from where it comes from now.
+    /// The zones of a new plan whose content has the same source as now.
     fn unmoved(&self, new: &Plan) -> Vec<Name> {
         let mut unmoved = Vec::new();
-        for cluster in &new.clusters {
-            if let Some((old, _)) = self.same_source(cluster) {
+        for (cluster, old) in new.clusters.iter().zip(self.plan.predecessors(new)) {
+            if let Some(old) = old.filter(|old| old.source == cluster.source) {
                 let names = cluster.plan.zones().map(|zone| &zone.name);
                 unmoved.extend(names.filter(|name| old.plan.zone(name).is_some()).cloned());
             }
@@ -141,13 +141,6 @@ impl Deployment {
                 .cloned(),
         );
         unmoved
-    }
-
-    /// The same cluster here, seen through the same source.
-    fn same_source(&self, new: &PlannedCluster) -> Option<(&PlannedCluster, &DeployedCluster)> {
-        let home = new.plan.home();
-        let old = self.plan.cluster(home)?;
-        (old.source == new.source).then_some((old, self.clusters.get(home)?))
     }
 
     /// The handles of a cluster of the plan.
@@ -172,7 +165,7 @@ impl Deployment {
         &self,
         changes: Vec<PlanChange>,
         cause: Option<String>,
-        awaits_secondaries: bool,
+        awaits_secondaries: Option<AskId>,
         done: oneshot::Sender<Result<(), String>>,
     ) -> Configure {
         let clusters = self.clusters.iter();
@@ -190,7 +183,7 @@ impl Deployment {
         }
     }
 
-    /// What answers for the names of a cluster that no version of a zone holds, where the cluster has such.
+    /// The synthesized names of a cluster, if it has any.
     pub(crate) fn cluster_names(&self, apex: &Name) -> Option<Arc<dyn SynthesizedNames>> {
         let is_its = |cluster: &&PlannedCluster| {
             let mut zones = cluster.plan.forward.iter();
@@ -214,14 +207,14 @@ impl Deployment {
     }
 }
 
-/// Whether a zone has a version, be it from the store.
+/// Whether a zone has a version, also one from the store.
 pub(crate) fn has_version(deployment: &Deployment, zone: &Name) -> bool {
     let zone = deployment.zones.get(zone);
     zone.is_some_and(|zone| zone.current().is_some())
 }
 
-/// Keeps the tables that handlers read, unless other objects are to be seen than were: a source may be away for long,
-/// and until it is there the synthesized names are answered as before.
+/// Keeps the tables that handlers read, unless other objects are visible now. A source may be away for long; until it is
+/// back, synthesized names are answered as before.
 fn carry_over(
     live: &mut LiveTables,
     new: &PlannedCluster,
@@ -256,7 +249,7 @@ mod tests {
     use super::*;
     use directives::config::{Overrides, parse_text};
 
-    /// Whether what is known of namespaces and of headless Services goes on, and the zones that stay good.
+    /// Whether the tables of namespaces and of headless Services stay, and the unmoved zones.
     fn taken(before: &str, after: &str) -> (bool, bool, String) {
         let plan = |lines: &str| {
             let text = format!("cluster.local example.org {{\n{lines}\n}}\n");
@@ -295,7 +288,7 @@ mod tests {
             taken(&base, &cluster("..", "")),
             (false, false, String::new())
         );
-        // A file under the zone does not keep what another cluster has from being stale.
+        // The zone is stale although the file under it is the same.
         let over = |dir: &str| cluster(dir, "fallthrough") + "\nfile db cluster.local";
         assert_eq!(
             taken(&over("."), &over("..")),

@@ -4,14 +4,14 @@ use directives::handlers::UpstreamSockets;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::Settings;
 
-/// What the store, certificates, watches, HTTP and the runtime have open, with room to spare.
+/// Descriptors of the store, certificates, watches, HTTP and the runtime, with room to spare.
 const OF_THE_PROCESS: usize = 256;
 /// The most sockets towards upstreams, however many descriptors there are: each waits with a buffer.
 const MOST_UPSTREAM: usize = 16_384;
-/// What is taken where the system tells no limit: the usual one.
+/// The usual limit, if the system has none.
 const USUAL: usize = 1024;
 
-/// Raises the limit of open files to what may be had.
+/// Raises the limit of open files as far as the system allows.
 pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {

@@ -12,30 +12,30 @@ use ring::digest::{SHA256, digest};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-/// How often the files are looked at though the system reports no change.
+/// How often the files are read although the system reports no change.
 const POLL: Duration = Duration::from_secs(30);
-/// How long after a changed look they are looked at again.
+/// How long after a change they are read again.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
 
-/// Takes the new content into use; else says what is wrong with it, each with its place.
+/// Puts the new content into use, or gives its problems with their places.
 pub(crate) type Take = Box<dyn FnMut() -> Result<(), Vec<String>> + Send>;
 
 /// Files that are read together.
 pub(crate) struct Reload {
-    /// What they hold, for the log.
+    /// The kind of content, for the log.
     what: &'static str,
     /// The files.
     files: Vec<PathBuf>,
-    /// What they held when that was taken into use.
+    /// The content in use.
     seen: Contents,
-    /// What they held at the last look, where that is not yet taken.
+    /// The content at the last look, if it is not in use yet.
     waiting: Option<Contents>,
     /// Takes new content into use.
     take: Take,
 }
 
 impl Reload {
-    /// Files whose content is in use already; `seen` is what they held before that was read.
+    /// Files whose content is in use. `seen` is their state before they were read.
     pub(crate) fn new(what: &'static str, files: Vec<PathBuf>, seen: Contents, take: Take) -> Self {
         Self {
             what,
@@ -46,7 +46,7 @@ impl Reload {
         }
     }
 
-    /// Looks at the files, and takes what is new into use. Gives what came of it, when there was a change.
+    /// Reads the files and puts new content into use. Gives the outcome of a change.
     fn look(&mut self) -> Option<Result<(), Vec<String>>> {
         let now = Contents::of(&self.files);
         let before = self.waiting.take();
@@ -67,18 +67,18 @@ impl Reload {
         let _wrong_now = (self.take)();
     }
 
-    /// Looks, and logs what came of it.
+    /// Looks at the files and logs the outcome.
     fn look_and_log(&mut self) {
         match self.look() {
             None => {}
-            Some(Ok(())) => tracing::info!(what = self.what, "files changed and are in use"),
+            Some(Ok(())) => tracing::info!(what = self.what, "changed files are in use"),
             Some(Err(problems)) => {
                 for error in problems {
                     let what = self.what;
                     tracing::error!(
                         what,
                         error,
-                        "files changed and are wrong; the old stay in use"
+                        "changed files have errors; the old ones stay in use"
                     );
                 }
             }
@@ -86,12 +86,12 @@ impl Reload {
     }
 }
 
-/// What tells one state of some files from another: a digest of each, nothing for one that cannot be read.
+/// The state of some files: a digest of each, `None` for one that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contents(Vec<Option<Vec<u8>>>);
 
 impl Contents {
-    /// What these files hold now.
+    /// The current state.
     pub(crate) fn of(files: &[PathBuf]) -> Self {
         let digest_of = |file: &PathBuf| {
             let octets = std::fs::read(file).ok()?;

@@ -1,6 +1,6 @@
 //! `health` asks itself, as CoreDNS does: how long its answer takes shows how busy the machine is.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// From when on an answer is slow.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Where health is told, which may change.
+/// The addresses of health, which a reload may change.
 pub(crate) type HealthNow = Arc<ArcSwap<Vec<HttpAddress>>>;
 
-/// Asks all health listeners every second until told to stop.
+/// Asks all health listeners every second until cancelled.
 pub(crate) async fn run(
     addresses: HealthNow,
     metrics: Arc<Metrics>,
@@ -54,7 +54,15 @@ pub(crate) async fn run(
 /// Asks one listener.
 async fn ask(address: &HttpAddress) -> std::io::Result<()> {
     let mut stream = match &address.host {
-        HttpHost::Any => TcpStream::connect(("localhost", address.port)).await?,
+        // By address: a container image need not have a file that says where localhost is.
+        HttpHost::Any => {
+            let here = [
+                IpAddr::from(Ipv4Addr::LOCALHOST),
+                IpAddr::from(Ipv6Addr::LOCALHOST),
+            ];
+            let here = here.map(|ip| SocketAddr::new(ip, address.port));
+            TcpStream::connect(&here[..]).await?
+        }
         HttpHost::Address(ip) if ip.is_unspecified() => {
             let here = IpAddr::from(Ipv4Addr::LOCALHOST);
             TcpStream::connect(SocketAddr::new(here, address.port)).await?

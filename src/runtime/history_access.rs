@@ -140,6 +140,14 @@ impl StoredPast {
     ) -> Result<Input, AuditError> {
         let (until_ms, rollback) = match order {
             Order::Release => return Ok(Input::Release { zone, by, asked }),
+            Order::Advance { serial } => {
+                return Ok(Input::Advance {
+                    zone,
+                    serial,
+                    by,
+                    asked,
+                });
+            }
             Order::Freeze { until_ms } => (until_ms, None),
             Order::Rollback {
                 seq,
@@ -295,9 +303,13 @@ impl Past for StoredPast {
         let input = self.input(zone.clone(), order, by.into(), asked)?;
         match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
             Said::Answer(released) => released.map_err(AuditError::Refused),
-            Said::Late => refused("it is ordered, but not carried out yet: see zonewright status"),
-            Said::Busy => refused("it is not ordered: the server is busy; try again"),
-            Said::Ending => refused("the server is ending"),
+            Said::Late => {
+                refused("the request is accepted, but not done yet: see zonewright status")
+            }
+            Said::Busy => {
+                refused("the request was not accepted, because the server is busy; try again")
+            }
+            Said::Ending => refused("the server is shutting down"),
         }
     }
 
@@ -364,7 +376,7 @@ mod tests {
         assert!(next.expect("the asker holds no sender").is_none());
         drop(ordered);
         let why = asks.await.unwrap().unwrap_err();
-        assert_eq!(why.to_string(), "the server is ending");
+        assert_eq!(why.to_string(), "the server is shutting down");
     }
 
     #[tokio::test]

@@ -142,7 +142,7 @@ impl Holds {
                 Some((zone, hold)) => drop(holds.insert(zone, hold)),
                 None => tracing::error!(
                     line,
-                    "an order in the file {FILE} does not read: its zone follows its source"
+                    "a line of the file {FILE} is damaged: its zone is not held, and follows its source"
                 ),
             }
         }
@@ -184,7 +184,7 @@ impl Holds {
                 None => {
                     tracing::warn!(
                         zone = %apex, order = hold.as_str(),
-                        "an order is over: its zone has no version here"
+                        "a freeze or rollback ended: its zone has no version here"
                     );
                     None
                 }
@@ -203,7 +203,7 @@ fn restore(hold: &Hold, version: &Version, reader: &Reader) -> Option<Restored> 
     let apex = version.contents.apex();
     let going_on = |target, base| {
         let by = &*hold.by;
-        tracing::warn!(zone = %apex, order = hold.as_str(), by, "an order goes on");
+        tracing::warn!(zone = %apex, order = hold.as_str(), by, "a freeze or rollback continues");
         let hold = hold.clone();
         Some(Restored { hold, target, base })
     };
@@ -224,7 +224,7 @@ fn restore(hold: &Hold, version: &Version, reader: &Reader) -> Option<Restored> 
         if base.is_none() {
             tracing::warn!(
                 zone = %apex, serial = %rollback.before,
-                "the version before the rollback is not kept: the gate looks at its end"
+                "the version before the rollback is no longer kept: the gate checks the end of the rollback"
             );
         }
         let base = base.map(|base| {
@@ -238,7 +238,7 @@ fn restore(hold: &Hold, version: &Version, reader: &Reader) -> Option<Restored> 
         return None;
     }
     let Some(contents) = contents_of(rollback.to, version, reader) else {
-        tracing::error!(zone = %apex, to = %rollback.to, "the zone cannot be rolled back: the version is not kept");
+        tracing::error!(zone = %apex, to = %rollback.to, "the zone cannot be rolled back: the version is no longer kept");
         return None;
     };
     going_on(Some(target_of(contents, version)), None)

@@ -1,4 +1,4 @@
-//! What is answered over HTTP, and where: `prometheus`, `health`, `ready`.
+//! The HTTP endpoints: `prometheus`, `health`, `ready`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use ops::http::{HttpEndpoints, MetricsText, ReadyCheck};
 
 use crate::runtime::observed::Observed;
 
-/// What the data side shows, which may be exchanged.
+/// The state of the data side; a reload exchanges it.
 pub(crate) type ObservedNow = Arc<ArcSwap<Observed>>;
 
-/// What all HTTP listeners have in common.
+/// Shared by all HTTP listeners.
 pub(crate) fn ends(observed: &ObservedNow, metrics: MetricsText) -> HttpEndpoints {
     let observed = Arc::clone(observed);
     let ready: ReadyCheck = Arc::new(move || observed.load().not_ready());
@@ -25,7 +25,7 @@ pub(crate) fn ends(observed: &ObservedNow, metrics: MetricsText) -> HttpEndpoint
     }
 }
 
-/// What each HTTP address of a configuration answers, each address once.
+/// The HTTP addresses of a configuration with their endpoints.
 pub(crate) fn wanted(config: &Config, all: &HttpEndpoints) -> Vec<(HttpAddress, HttpEndpoints)> {
     let mut wanted: Vec<(HttpAddress, HttpEndpoints)> = Vec::new();
     let mut at = |address: &HttpAddress, add: &dyn Fn(&mut HttpEndpoints)| {
@@ -60,7 +60,7 @@ pub(crate) fn wanted(config: &Config, all: &HttpEndpoints) -> Vec<(HttpAddress, 
     wanted
 }
 
-/// Who is not ready where a zone has no version: CoreDNS's word, which probes may look for.
+/// The plugin that is not ready while a zone has no version, as CoreDNS names it for probes.
 const NOT_READY: &str = "kubernetes";
 
 /// Asks as `monitor` says, and logs which zones are not ready.

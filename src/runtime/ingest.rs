@@ -14,17 +14,17 @@ use ops::{Clock, Tasks, panic_text};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transfer::AskedSecondary;
-use writer::{BatchSettings, Input, PlanChange, SourceId, SourceSender};
+use writer::{AskId, BatchSettings, Input, PlanChange, SourceId, SourceSender};
 use zone::journal::{Journal, Reader};
 
 use crate::failure::{WriterEnded, one_line};
 use crate::plan::clusters::PlannedCluster;
-use crate::runtime::deployment::{DeployedCluster, Deployment, has_version};
+use crate::runtime::deployment::{DeployedCluster, DeployedFile, Deployment, has_version};
 use crate::runtime::observed::Observed;
+use crate::runtime::peer_serials::{ask_secondaries, follow_peers};
 use crate::runtime::sources::Source;
-use crate::runtime::startup_serials::ask_secondaries;
 use crate::runtime::writer_thread::{Writer, WriterThread};
-use crate::runtime::zone_files::{read_once, start_file};
+use crate::runtime::zone_files::OpenFile;
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
@@ -34,8 +34,22 @@ const OPEN_AGAIN: Duration = Duration::from_secs(2);
 /// Secondaries that are to be asked what they have.
 pub(crate) type ToAsk = Vec<AskedSecondary>;
 
-/// Sources that are open and do not run yet, by number.
-pub(crate) type Opened = BTreeMap<SourceId, Source>;
+/// Sources and files that are open and not followed yet, by number.
+#[derive(Default)]
+pub(crate) struct Opened {
+    sources: BTreeMap<SourceId, Source>,
+    files: BTreeMap<SourceId, OpenFile>,
+}
+
+/// Why the writer does not follow another deployment.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotConfigured {
+    /// It continues with the one that it has.
+    #[error("a zone cannot be restored: {0}")]
+    Refused(String),
+    #[error(transparent)]
+    Ended(#[from] WriterEnded),
+}
 
 /// The data side as it runs.
 pub(crate) struct Data {
@@ -53,6 +67,8 @@ pub(crate) struct Data {
     running: BTreeMap<SourceId, CancellationToken>,
     /// Ends all of them.
     stop: CancellationToken,
+    /// The next asking of secondaries.
+    next_ask: AskId,
 }
 
 /// What the data side needs of the process.
@@ -74,6 +90,7 @@ impl Data {
         around: &Surroundings,
     ) -> anyhow::Result<Self> {
         let (tx, inputs) = mpsc::channel(WAITING_CHANGES);
+        let next_ask = AskId(0);
         let deployment = Arc::clone(&observed.deployment);
         let writer = Writer {
             state: observed.state().to_owned(),
@@ -83,7 +100,8 @@ impl Data {
             metrics: Arc::clone(&around.metrics),
             problems: Arc::clone(&observed.problems),
             warnings: Arc::clone(&observed.warnings),
-            awaits_secondaries,
+            peers: Arc::clone(&observed.peers),
+            awaits_secondaries: awaits_secondaries.then_some(next_ask),
             change,
             batch: around.batch,
         };
@@ -100,6 +118,7 @@ impl Data {
             writer,
             running: BTreeMap::new(),
             stop: CancellationToken::new(),
+            next_ask,
         })
     }
 
@@ -113,41 +132,48 @@ impl Data {
         self.inputs.as_ref().map(mpsc::Sender::downgrade)
     }
 
-    /// Opens the sources of another deployment that do not run here, and reads its new files, to see that they can be used.
+    /// Opens the sources of another deployment that do not run here, and reads its new files.
     pub(crate) async fn try_out(
         &self,
         deployment: &Deployment,
         clock: &Arc<dyn Clock>,
     ) -> anyhow::Result<Opened> {
+        let mut opened = Opened::default();
         for file in &deployment.plan.files {
-            if !self.running.contains_key(&deployment.file(file).source) {
-                read_once(file, Arc::clone(clock))?;
+            let DeployedFile { source, stats } = deployment.file(file);
+            if !self.running.contains_key(source) {
+                let file = OpenFile::read(file, Arc::clone(stats), clock)?;
+                opened.files.insert(*source, file);
             }
         }
-        let mut opened = Opened::new();
         for cluster in &deployment.plan.clusters {
             let DeployedCluster { stats, handles } = deployment.cluster(cluster);
             if !self.running.contains_key(&handles.source) {
-                opened.insert(handles.source, open(cluster, clock, stats).await?);
+                let source = open(cluster, clock, stats).await?;
+                opened.sources.insert(handles.source, source);
             }
         }
         Ok(opened)
     }
 
     /// Has the running writer follow another deployment. New zones are restored from the store when this is done.
+    ///
+    /// # Errors
+    /// [`NotConfigured::Refused`] when the store cannot be read: nothing has changed then.
     pub(crate) async fn configure(
         &mut self,
         deployment: &Arc<Deployment>,
         changes: Vec<PlanChange>,
         cause: Option<String>,
         awaits_secondaries: bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), NotConfigured> {
         let (done, result) = oneshot::channel();
+        let awaits_secondaries = awaits_secondaries.then_some(self.next_ask);
         let configure = deployment.configure(changes, cause, awaits_secondaries, done);
         let input = Input::Configure(Box::new(configure));
         self.inputs()?.send(input).await.map_err(|_| WriterEnded)?;
         let result = result.await.map_err(|_| WriterEnded)?;
-        result.map_err(|error| anyhow!("a zone cannot be restored: {error}"))?;
+        result.map_err(NotConfigured::Refused)?;
         self.observed = Arc::new(self.observed.around(deployment));
         self.deployment = Arc::clone(deployment);
         Ok(())
@@ -172,8 +198,13 @@ impl Data {
         let inputs = self.inputs()?;
         let deployment = Arc::clone(&self.deployment);
         for file in &deployment.plan.files {
-            if let Some(stop) = self.starts(deployment.file(file).source) {
-                start_file(&deployment, file, &inputs, &stop, tasks, clock)?;
+            let source = deployment.file(file).source;
+            if let Some(stop) = self.starts(source) {
+                let file = match opened.files.remove(&source) {
+                    Some(file) => file,
+                    None => OpenFile::read_at_start(file, &deployment, clock),
+                };
+                file.follow(source, &inputs, &stop, tasks);
             }
         }
         for cluster in &deployment.plan.clusters {
@@ -181,7 +212,7 @@ impl Data {
             let Some(stop) = self.starts(handles.source) else {
                 continue;
             };
-            let source = match opened.remove(&handles.source) {
+            let source = match opened.sources.remove(&handles.source) {
                 Some(source) => Some(source),
                 None => first_open(&deployment, cluster, clock, stats).await?,
             };
@@ -214,10 +245,20 @@ impl Data {
     }
 
     /// Asks secondaries for their serials. The writer is told even where there are none: it may wait.
-    pub(crate) fn ask(&self, to_ask: ToAsk, tasks: &mut Tasks, clock: &Arc<dyn Clock>) {
+    pub(crate) fn ask(&mut self, to_ask: ToAsk, tasks: &mut Tasks, clock: &Arc<dyn Clock>) {
         if let Some(inputs) = &self.inputs {
             let table = self.observed.secondary_table();
-            ask_secondaries(to_ask, table, inputs, &self.stop, tasks, clock);
+            let ask = self.next_ask;
+            ask_secondaries(ask, to_ask, table, inputs, &self.stop, tasks, clock);
+            self.next_ask = AskId(ask.0 + 1);
+        }
+    }
+
+    /// Tells the writer of peers that have a later serial than ours, until the end.
+    pub(crate) fn follow_peers(&self, tasks: &mut Tasks) {
+        if let Some(inputs) = &self.inputs {
+            let table = self.observed.secondary_table();
+            follow_peers(table, inputs, &self.stop, tasks);
         }
     }
 

@@ -48,9 +48,9 @@ pub(crate) struct Made {
     pub(crate) words: Vec<(String, Vec<&'static str>)>,
 }
 
-/// What goes on from one configuration to the next.
+/// Kept from one configuration to the next.
 pub(crate) struct Lasting<'a> {
-    /// What all servers share.
+    /// Shared by all servers.
     pub(crate) common: &'a Common,
     /// The settings of all servers, those of the Corefile apart.
     pub(crate) settings: Settings,
@@ -60,7 +60,7 @@ pub(crate) struct Lasting<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// The keys of the servers of now, by their listeners.
     pub(crate) rings: Vec<(Vec<Listener>, Arc<KeyRing>)>,
-    /// What handlers count.
+    /// Counters of handlers.
     pub(crate) metrics: &'a HandlerMetrics,
     /// The running handlers.
     pub(crate) handlers: ReusableBlocks,
@@ -195,7 +195,7 @@ pub(crate) fn label(scheme: Scheme, address: SocketAddr) -> String {
     }
 }
 
-/// What is logged of the queries of a block.
+/// The log settings of a block.
 fn rules(block: &ServerBlock) -> Rules {
     Rules {
         logs: block.all().cloned().collect(),
@@ -222,7 +222,7 @@ fn server_label(listeners: &[Listener], blocks: &[&ServerBlock]) -> String {
 /// is counted, with the words that take part in its answers.
 pub(crate) type Counts = (Vec<Option<String>>, Vec<(String, Vec<&'static str>)>);
 
-/// What is counted of the queries of some blocks.
+/// The counters of the queries of some blocks.
 fn counts_of(blocks: &[&ServerBlock], listeners: &[Listener], server: &Server) -> Counts {
     let blocks = blocks.iter().zip(server.router().blocks());
     let (mut counted, mut words) = (Vec::new(), Vec::new());
@@ -255,12 +255,14 @@ pub(crate) fn settings_of(blocks: &[&ServerBlock], mut settings: Settings) -> Se
             read,
             write,
             idle,
+            max_age,
             max_queries,
         } = block.get().copied().unwrap_or_default();
         let tcp = &mut settings.tcp;
         tcp.first_request_timeout = read.unwrap_or(tcp.first_request_timeout);
         tcp.stall_timeout = write.unwrap_or(tcp.stall_timeout);
         tcp.idle_timeout = idle.unwrap_or(tcp.idle_timeout);
+        tcp.max_age = max_age.unwrap_or(tcp.max_age);
         tcp.max_queries = max_queries.or(tcp.max_queries);
     }
     // Of sockets and of the limits of encrypted listeners the first.
@@ -284,34 +286,24 @@ pub(crate) fn settings_of(blocks: &[&ServerBlock], mut settings: Settings) -> Se
     settings
 }
 
-/// Which zones some blocks have, who may have them, and who is told.
+/// The zones of some blocks, the peers that may transfer them, the secondaries that are notified.
 struct Transfers {
     /// The zones.
     zones: Vec<Arc<Zone>>,
-    /// Who may have which.
+    /// Which peer may transfer which zone.
     access: HashMap<Name, Access>,
-    /// Who is told of which.
+    /// Which secondary is notified of which zone.
     secondaries: Vec<Secondary>,
 }
 
 /// Whether a block gives a zone away on its listeners: where it has the questions for it, or the zone would leave
-/// past `acl` and TLS. A catalog may be below no key: nobody asks for its names, and it is on all listeners, unless
-/// another block has the questions there.
+/// past `acl` and TLS. A catalog may be below no key: it is on all listeners, unless another block has the questions
+/// there.
 fn gives((block, place): (&ServerBlock, usize), router: &Router, apex: &Name) -> bool {
     let is_below = |key: &ZoneKey| apex.is_within(&key.apex);
-    let is_below_none = !block.zones.iter().any(is_below);
     match router.find(apex.to_lower().as_wire(), Rtype::SOA) {
-        None => is_below_none,
-        Some(found) => {
-            if is_below_none && found != place {
-                tracing::warn!(
-                    zone = %apex,
-                    "not transferred on a listener where questions for it go to another block; add it to the \
-                     keys of its block"
-                );
-            }
-            found == place
-        }
+        None => !block.zones.iter().any(is_below),
+        Some(found) => found == place,
     }
 }
 
@@ -343,7 +335,7 @@ fn transfers(
                 .entry(apex.clone())
                 .or_insert_with(|| access_of(transfer));
             for secondary in &transfer.secondaries {
-                // A zone on several listeners has its secondaries told once.
+                // The secondaries of a zone on several listeners are notified once.
                 if notified.insert((apex.clone(), secondary.address)) {
                     secondaries.push(Secondary {
                         zone: apex.clone(),
@@ -362,7 +354,7 @@ fn transfers(
     }
 }
 
-/// What makes the cookies of this run.
+/// The secret of the cookies of this run.
 pub(crate) fn new_cookies() -> anyhow::Result<CookieSecret> {
     let mut secret = [0; 16];
     if SystemRandom::new().fill(&mut secret).is_err() {
@@ -493,8 +485,7 @@ pub(crate) async fn bind_http(
     }
     match failure {
         Some((host, error)) => bail!(
-            "cannot listen on {host} for {what}: {error}; see who has it with `ss -lnp`, or take \
-             another port"
+            "cannot listen on {host} for {what}: {error}; find its process with `ss -lnp`, or choose another port"
         ),
         None => bail!("{what}: no address to listen on"),
     }

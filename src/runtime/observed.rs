@@ -1,12 +1,13 @@
 //! What status, `/ready` and the metrics read of the running parts.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dns::{Name, Rcode};
-use history::{SecondaryLine, SourceLine, Status};
+use dns::{Name, Rcode, Serial};
+use history::{AheadLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use kubernetes::source::ErrorClass;
 use ops::metrics as m;
 use ops::metrics::{Metric, Sample};
@@ -14,6 +15,7 @@ use ops::{Clock, millis};
 use server::{Common, Proto, Stats};
 use transfer::TransferOutcome;
 use transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use zone::Zone;
 use zone::gate::Why;
 
 use crate::plan::clusters::PlannedCluster;
@@ -22,6 +24,20 @@ use crate::runtime::status::zone_line;
 
 /// What some secondaries refuse of each zone, in words.
 pub(crate) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
+
+/// A peer with a later serial than ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PeerAhead {
+    /// The peer.
+    pub(crate) peer: SocketAddr,
+    /// Its serial.
+    pub(crate) serial: Serial,
+    /// Whether our next serial is above it.
+    pub(crate) is_followed: bool,
+}
+
+/// The last peer of each zone with a later serial than ours.
+pub(crate) type PeersAheadOfUs = Arc<Mutex<BTreeMap<Name, PeerAhead>>>;
 
 /// All warnings, by zone.
 fn lock_warnings(warnings: &Warnings) -> Vec<String> {
@@ -39,6 +55,8 @@ pub(crate) struct Observed {
     pub(crate) problems: Arc<Mutex<Vec<String>>>,
     /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
     pub(crate) warnings: Warnings,
+    /// Peers with a later serial than ours. The lock protects the map for one change or one reading.
+    pub(crate) peers: PeersAheadOfUs,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -58,6 +76,7 @@ impl Observed {
             common: common.clone(),
             problems: Arc::default(),
             warnings: Arc::default(),
+            peers: Arc::default(),
             clock: Arc::clone(clock),
             state: state.to_owned(),
         }
@@ -70,6 +89,7 @@ impl Observed {
             common: self.common.clone(),
             problems: Arc::clone(&self.problems),
             warnings: Arc::clone(&self.warnings),
+            peers: Arc::clone(&self.peers),
             clock: Arc::clone(&self.clock),
             state: self.state.clone(),
         }
@@ -144,11 +164,11 @@ pub(crate) fn status(observed: &Observed) -> Status {
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
             told: secondary.notified.map(|(serial, _)| serial.encode()),
-            acknowledged: secondary.accepted().map(dns::Serial::encode),
+            acknowledged: secondary.accepted().map(Serial::encode),
             refused: secondary
                 .refused()
                 .map(|(serial, rcode)| format!("{serial} ({rcode})")),
-            took: secondary.serial.map(dns::Serial::encode),
+            took: secondary.serial.map(Serial::encode),
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
             lag_versions: lag.and_then(|lag| lag.versions),
             lag_seconds: lag.map(|lag| lag.ms(now_ms) / 1000),
@@ -165,9 +185,17 @@ pub(crate) fn status(observed: &Observed) -> Status {
     problems.extend(lock_warnings(&observed.warnings));
     let files = plan.files.iter();
     problems.extend(files.flat_map(|file| observed.deployment.file(file).stats.problems()));
+    let peers = observed.peers.lock();
+    let peers = peers.unwrap_or_else(PoisonError::into_inner).clone();
+    let zone_line_of = |zone: &Arc<Zone>| ZoneLine {
+        ahead: peers
+            .get(zone.apex())
+            .and_then(|peer| ahead_line(zone, peer)),
+        ..zone_line(zone)
+    };
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        zones: zones.all().iter().map(zone_line).collect(),
+        zones: zones.all().iter().map(zone_line_of).collect(),
         sources: observed.sources().map(source_line).collect(),
         secondaries: observed
             .secondaries()
@@ -176,6 +204,17 @@ pub(crate) fn status(observed: &Observed) -> Status {
             .collect(),
         problems,
     }
+}
+
+/// A peer that has a later serial than a zone still.
+fn ahead_line(zone: &Zone, peer: &PeerAhead) -> Option<AheadLine> {
+    let version = zone.current();
+    let is_past = version.is_some_and(|version| peer.serial <= version.serial);
+    (!is_past).then(|| AheadLine {
+        serial: peer.serial.encode(),
+        peer: peer.peer.to_string(),
+        is_followed: peer.is_followed,
+    })
 }
 
 /// A whole number as a metric's value.
@@ -365,6 +404,9 @@ type CounterOf = fn(&Stats) -> u64;
 const COUNTERS: &[(Metric, &[&str], CounterOf)] = &[
     (m::TRANSFERS, &["ixfr", "up_to_date"], |it| {
         it.transfers_up_to_date.get()
+    }),
+    (m::TRANSFERS, &["ixfr", "ahead"], |it| {
+        it.transfers_ahead.get()
     }),
     (m::TRANSFERS, &["any", "denied"], |it| {
         it.transfers_denied.get()

@@ -1,8 +1,8 @@
-//! The running process: started, told to reload, ended.
+//! The running process: start, reload, end.
 //!
-//! Order of the start: configuration, store (restored versions are served from here on), sockets, sources.
-//! Order of a reload: the new Corefile is read and checked, everything that may fail is done aside, then it is taken
-//! into use; a bad one changes nothing. Order of the end: not ready, keep answering for the lame-duck time, stop
+//! Order of the start: configuration, store (restored versions can be served now), sockets, sources.
+//! Order of a reload: the new Corefile is read and checked, everything that may fail is done beside what runs, then it
+//! is put into use. A bad one changes nothing. Order of the end: not ready, keep answering for the lame-duck time, stop
 //! accepting, let transfers end, close the store. A second signal ends at once.
 
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ use crate::runtime::descriptors;
 use crate::runtime::health;
 use crate::runtime::history_access::StoredPast;
 use crate::runtime::http_endpoints::{self, ObservedNow};
-use crate::runtime::ingest::{Data, Opened, Surroundings};
+use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
 use crate::runtime::observed::{Observed, samples};
 use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
 use crate::runtime::serving::{Prepared, Serving};
@@ -47,12 +47,11 @@ use crate::runtime::startup_gate::Gates;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often the writer is looked at.
+/// How often the writer is checked.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long new sources may take to open.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// What the process waited for.
 enum Event {
     /// It is time to look at the Corefile.
     Due,
@@ -66,41 +65,33 @@ pub(crate) struct Process {
     configuration: Configuration,
     /// Its configuration.
     config: Config,
-    /// The digest of the Corefile that was looked at last, good or bad.
+    /// The digest of the Corefile that was read last, good or bad.
     seen: String,
-    /// The tasks.
     tasks: Tasks,
-    /// What serves.
     serving: Serving,
-    /// What makes versions.
     data: Data,
-    /// What can be seen of it.
     observed: ObservedNow,
-    /// What HTTP listeners answer.
+    /// The answers of HTTP listeners.
     ends: HttpEndpoints,
-    /// What the control socket answers from.
+    /// The history for the control socket.
     past: Arc<ArcSwap<StoredPast>>,
-    /// What came of reloading.
+    /// Counts reloads.
     reloads: ReloadsNow,
-    /// What the data side needs.
     around: Surroundings,
 }
 
-/// A configuration with all that is made aside for it.
+/// A configuration that can be put into use.
 struct Ready {
-    /// It.
     config: Config,
-    /// What serves.
     prepared: Prepared,
-    /// What makes versions, where that changes.
+    /// The data side, if it changes.
     data: Option<ReadyData>,
 }
 
-/// What is to make versions.
+/// The data side of a new configuration.
 struct ReadyData {
     /// The new plan with its handles.
     deployment: Arc<Deployment>,
-    /// What is different.
     changes: Vec<PlanChange>,
     /// The sources that are new.
     opened: Opened,
@@ -108,7 +99,7 @@ struct ReadyData {
     change: Option<String>,
 }
 
-/// Why a reload did not come about.
+/// Why a reload failed.
 enum NotReloaded {
     /// Nothing changed.
     Refused(anyhow::Error),
@@ -189,7 +180,8 @@ impl Process {
         );
         tasks.spawn("health of ourselves", health);
         data.ask(to_ask, &mut tasks, &clock);
-        data.follow(Opened::new(), &mut tasks, &clock).await?;
+        data.follow_peers(&mut tasks);
+        data.follow(Opened::default(), &mut tasks, &clock).await?;
         set_debug(&config);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
@@ -262,8 +254,8 @@ impl Process {
         }
     }
 
-    /// Looks at the Corefile; one that is other than the last, or any where `always`, is taken into use,
-    /// unless something is wrong with it. A signal to end breaks it off while nothing has changed yet.
+    /// Reads the Corefile. If it changed, or `always`, it is put into use unless it has a problem. A signal to end
+    /// interrupts this.
     ///
     /// # Errors
     /// When the process cannot go on.
@@ -296,16 +288,16 @@ impl Process {
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
-        let ready = tokio::select! {
-            ready = self.make_ready(loaded) => ready,
+        let reloading = async {
+            let ready = self.make_ready(loaded).await?;
+            self.reload(ready).await
+        };
+        let reloaded = tokio::select! {
+            reloaded = reloading => reloaded,
             wish = signals.end() => {
-                tracing::info!("the reload is broken off");
+                tracing::info!("the reload is interrupted");
                 return Ok(ControlFlow::Break(wish));
             }
-        };
-        let reloaded = match ready {
-            Ok(ready) => self.reload(ready).await.map_err(NotReloaded::Broken),
-            Err(error) => Err(error),
         };
         match reloaded {
             Ok(()) => {
@@ -329,7 +321,7 @@ impl Process {
         }
     }
 
-    /// Says what is wrong with a Corefile.
+    /// Logs the problems of a Corefile.
     fn refuse_text(&self, rejected: &Rejected) {
         self.reloads.refused();
         for problem in &rejected.problems {
@@ -342,7 +334,7 @@ impl Process {
         );
     }
 
-    /// Does everything aside that may fail before a configuration is taken into use.
+    /// Does everything that may fail before a configuration is put into use.
     async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
         let Loaded { config, .. } = loaded;
         let data = &self.data;
@@ -368,7 +360,7 @@ impl Process {
         let opening = data.try_out(&deployment, &self.around.clock);
         let opened = match tokio::time::timeout(OPENING, opening).await {
             Ok(opened) => opened,
-            Err(late) => Err(late).context("the sources do not open in time"),
+            Err(late) => Err(late).context("the sources did not open in time"),
         };
         Ok(Ready {
             config,
@@ -382,8 +374,8 @@ impl Process {
         })
     }
 
-    /// Takes a configuration into use: the writer first, so that new zones have their stored versions before they are served.
-    async fn reload(&mut self, ready: Ready) -> anyhow::Result<()> {
+    /// Puts a configuration into use: the writer first, so that new zones have their stored versions before they are served.
+    async fn reload(&mut self, ready: Ready) -> Result<(), NotReloaded> {
         let Ready {
             config,
             prepared,
@@ -405,7 +397,10 @@ impl Process {
                 ..
             } = new;
             let configured = self.data.configure(&deployment, changes, change, awaits);
-            configured.await?;
+            configured.await.map_err(|error| match error {
+                NotConfigured::Refused(_) => NotReloaded::Refused(error.into()),
+                NotConfigured::Ended(_) => NotReloaded::Broken(error.into()),
+            })?;
             self.observed.store(Arc::clone(&self.data.observed));
             opened = Some(new.opened);
         }
@@ -414,7 +409,8 @@ impl Process {
         let to_ask = self.serving.take(prepared, None, &mut self.tasks);
         self.data.ask(to_ask, &mut self.tasks, &clock);
         if let Some(opened) = opened {
-            self.data.follow(opened, &mut self.tasks, &clock).await?;
+            let following = self.data.follow(opened, &mut self.tasks, &clock);
+            following.await.map_err(NotReloaded::Broken)?;
         }
         self.config = config;
         Ok(())

@@ -1,4 +1,4 @@
-//! The Corefile is followed: when it is looked at, and what came of that.
+//! Follows the Corefile: when it is read, and the counters of reloads.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +22,12 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|octet| octet.is_ascii_hexdigit())
 }
 
-/// What came of reloading, for metrics.
+/// The reloads, for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Reloads {
     /// How many were refused.
     failed: AtomicU64,
-    /// What is in use. Locked for one look or one write.
+    /// Locked for one read or one write.
     used: Mutex<InUse>,
     /// The state folder, in which its digest outlasts the process.
     state: PathBuf,
@@ -43,7 +43,7 @@ struct InUse {
 }
 
 impl Reloads {
-    /// Nothing was reloaded yet: what was in use when the server ran last is, where that is known.
+    /// Before the first reload. The configuration of the last run counts as in use, if it is known.
     pub(crate) fn of(state: &Path, digest: &str) -> Self {
         let before = std::fs::read_to_string(state.join(FILE)).ok();
         let before = before.map(|text| text.trim_end().to_owned());
@@ -58,23 +58,23 @@ impl Reloads {
         }
     }
 
-    /// What is to be taken into use, beside what is; `None` where the text is the same.
+    /// The change from the configuration in use to another; `None` if the text is the same.
     pub(crate) fn change(&self, digest: &str) -> Option<String> {
         let InUse { digest: used, .. } = &*self.used();
         (used != digest).then(|| format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…"))
     }
 
-    /// The configuration of the start was taken into use.
+    /// The configuration of the start is in use.
     pub(crate) fn started(&self, digest: &str) {
         self.keep(digest, false);
     }
 
-    /// Another one was.
+    /// A reloaded configuration is in use.
     pub(crate) fn taken(&self, digest: &str) {
         self.keep(digest, true);
     }
 
-    /// Keeps what is in use, here and for the next start.
+    /// Stores the digest in use, also for the next start.
     fn keep(&self, digest: &str, is_reloaded: bool) {
         let is_kept = |kept: String| kept.trim_end() == digest;
         if !std::fs::read_to_string(self.state.join(FILE)).is_ok_and(is_kept) {
@@ -82,7 +82,7 @@ impl Reloads {
             if let Err(error) = write_durably(&self.state, FILE, NEXT, line.as_bytes()) {
                 tracing::warn!(
                     %error,
-                    "which Corefile is in use cannot be kept: a change of it that comes with the next start is not named"
+                    "the digest of the Corefile cannot be stored; the history may lack a change of it that comes with the next start"
                 );
             }
         }
@@ -92,12 +92,11 @@ impl Reloads {
         };
     }
 
-    /// What is in use.
     fn used(&self) -> MutexGuard<'_, InUse> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One was refused.
+    /// A Corefile was refused.
     pub(crate) fn refused(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
@@ -115,7 +114,7 @@ impl Reloads {
     }
 }
 
-/// When the Corefile is looked at.
+/// When the Corefile is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rhythm(Option<Duration>);
 
@@ -148,7 +147,6 @@ fn drawn(reload: &directives::config::Reload) -> Duration {
     reload.interval - reload.jitter / 2 + reload.jitter.mul_f64(share)
 }
 
-/// What is shared about reloading.
 pub(crate) type ReloadsNow = Arc<Reloads>;
 
 #[cfg(test)]
@@ -182,7 +180,7 @@ mod tests {
         let named = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
         assert_eq!(change("2222222222222222bb").as_deref(), Some(named));
         assert_eq!(change("2222222222222222bb"), None);
-        // What no server wrote names nothing.
+        // A file that no server wrote is ignored.
         std::fs::write(state.path().join(FILE), "something else").unwrap();
         assert_eq!(change("2222222222222222bb"), None);
     }

@@ -2,6 +2,9 @@
 
 use std::backtrace::Backtrace;
 
+use rustix::fs::Mode;
+use rustix::process::umask;
+
 use crate::cli::args::{Configuration, Start, State};
 use crate::cli::commands::load;
 use crate::failure::Failure;
@@ -22,6 +25,8 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
     if errors.any(|errors| errors.stacktrace) {
         log_stacks();
     }
+    // The state folder holds names of all tenants, and the control socket takes orders.
+    umask(Mode::RWXG | Mode::RWXO);
     let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Sockets are looked at after so many turns of tasks that do not rest: beside many transfers

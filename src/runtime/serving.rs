@@ -2,7 +2,7 @@
 //! their place.
 //!
 //! Everything that may fail is done first, aside ([`Serving::prepare`]): servers are made, new addresses bound. Then
-//! [`Serving::take`] puts it into use, which cannot fail. What both configurations have goes on untouched.
+//! [`Serving::take`] puts it into use, which cannot fail. Whatever both configurations have stays as it is.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,6 +15,7 @@ use directives::config::{Bind, Config, Listener, Scheme, ServerBlock, answering_
 use directives::handlers::{UpstreamSockets, resolve_upstreams};
 use dns::CookieSecret;
 use dns::tsig::KeyRing;
+use futures_util::FutureExt;
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
 use ops::{Clock, HandlerMetrics, Tasks};
 use server::tally::Tally;
@@ -44,13 +45,12 @@ type Socket = (Scheme, SocketAddr);
 /// The place of a socket's server, its address, and itself if it is new.
 type NewSocket = (usize, Socket, Option<server::Listener>);
 
-/// What serves now.
 pub(crate) struct Serving {
-    /// What all servers share.
+    /// Shared by all servers.
     pub(crate) common: Common,
     /// The settings of all servers, those of the Corefile apart.
     settings: Settings,
-    /// What handlers count.
+    /// Counters of handlers.
     pub(crate) metrics: HandlerMetrics,
     /// Makes the cookies of this run.
     cookies: CookieSecret,
@@ -68,13 +68,13 @@ pub(crate) struct Serving {
     pub(crate) health: HealthNow,
     /// The handlers that do something besides answering.
     handlers: Vec<(Arc<dyn Handler>, CancellationToken)>,
-    /// Who is told of versions, of which zone, with which keys.
+    /// The notified secondaries, with zones and keys.
     told: Vec<(Told, CancellationToken)>,
     /// Ends the following of keys and certificates.
     follow: CancellationToken,
 }
 
-/// A secondary that is told of versions, the zone, the keys.
+/// A secondary that is notified, the zone, the keys.
 type Told = (Secondary, Arc<Zone>, Arc<KeyRing>);
 
 /// A configuration that can be taken into use at once.
@@ -310,6 +310,7 @@ impl Serving {
             };
             if let Some(listener) = new {
                 let serving = http::serve(listener, Arc::clone(&now), stop.clone());
+                let serving = serving.map(Ok::<_, std::convert::Infallible>);
                 tasks.spawn_until(what, &stop, serving);
             }
             self.http.insert(address, (now, stop));
@@ -402,7 +403,7 @@ impl Serving {
 }
 
 impl Prepared {
-    /// All secondaries that are to be told of versions.
+    /// All secondaries that are notified of versions.
     pub(crate) fn has_secondaries(&self) -> bool {
         let mut servers = self.servers.iter();
         servers.any(|made| !made.server.secondaries().is_empty())

@@ -1,4 +1,4 @@
-//! How the process ends: for how long it goes on answering, and what is closed last.
+//! The end of the process: for how long it still answers, and the order in which things are closed.
 
 use std::time::Duration;
 
@@ -25,18 +25,18 @@ pub(crate) fn ended_by(wish: Wish) -> Result<(), Failure> {
     }
 }
 
-/// How long to go on answering after the first signal: the longest that a block says.
+/// How long to answer after the first signal: the longest time of a block.
 pub(crate) fn lameduck_of(config: &Config) -> Duration {
     let healths = config.servers.iter().filter_map(health_of);
     healths.max().unwrap_or_default()
 }
 
-/// How long a block wants to go on answering.
+/// How long a block answers after the first signal.
 fn health_of(block: &ServerBlock) -> Option<Duration> {
     block.get::<Health>().map(|health| health.lameduck)
 }
 
-/// The error that a task's end is. A handler's fault is told without the name of the task.
+/// The end of a task as an error. A fault of a handler leaves out the name of the task.
 pub(crate) fn describe(end: Option<Result<(), TaskEnd>>) -> anyhow::Error {
     match end {
         Some(Err(TaskEnd::Failed(_, error))) if error.is::<HandlerFault>() => {
@@ -65,7 +65,7 @@ pub(crate) fn outcome(
 mod tests {
     use super::*;
 
-    /// What is said of a task that failed with this error.
+    /// The message about a task that failed with this error.
     fn said_of(error: impl Into<ops::TaskError>) -> String {
         describe(Some(Err(TaskEnd::Failed("x".into(), error.into())))).to_string()
     }

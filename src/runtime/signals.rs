@@ -4,14 +4,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// What a signal wants.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// An end in order: SIGTERM, SIGINT.
+    /// Shut down: SIGTERM, SIGINT.
     End(&'static str),
-    /// An end at once: SIGQUIT.
+    /// End at once: SIGQUIT.
     Quit,
-    /// The Corefile read again: SIGUSR1.
+    /// Reload the Corefile: SIGUSR1.
     Reload,
 }
 
@@ -25,14 +25,13 @@ pub(crate) struct Signals {
     quit: Signal,
     /// SIGUSR1.
     reload: Signal,
-    /// SIGHUP: passed over as in CoreDNS, so that a terminal that goes away ends nothing.
+    /// SIGHUP: ignored as in CoreDNS, so that a terminal that closes ends nothing.
     hang_up: Signal,
-    /// A wish for a reload that came while only an end was waited for.
+    /// SIGUSR1 came while only the end was awaited.
     put_off: bool,
 }
 
 impl Signals {
-    /// Listens from now on.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::running(error.to_string()));
         Ok(Self {
@@ -53,7 +52,6 @@ impl Signals {
         self.heard().await
     }
 
-    /// The next signal's wish.
     async fn heard(&mut self) -> Wish {
         loop {
             tokio::select! {
@@ -61,12 +59,12 @@ impl Signals {
                 _ = self.int.recv() => return Wish::End("SIGINT"),
                 _ = self.quit.recv() => return Wish::Quit,
                 _ = self.reload.recv() => return Wish::Reload,
-                _ = self.hang_up.recv() => tracing::info!("SIGHUP: passed over; SIGUSR1 reloads"),
+                _ = self.hang_up.recv() => tracing::info!("SIGHUP is ignored; SIGUSR1 reloads"),
             }
         }
     }
 
-    /// The next wish for an end; one for a reload is put off.
+    /// The next signal to end. One to reload is kept for later.
     pub(crate) async fn end(&mut self) -> Wish {
         loop {
             match self.heard().await {

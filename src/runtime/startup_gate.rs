@@ -19,7 +19,7 @@ use crate::runtime::deployment::Deployment;
 /// Opens when servers may begin to answer.
 pub(crate) type Gate = Shared<BoxFuture<'static, ()>>;
 
-/// What is waited for, by cluster.
+/// The clusters that are awaited.
 pub(crate) struct Gates {
     /// The zones of a cluster that are waited for, and what opens when each has its first version or the time
     /// for it is over.
@@ -67,7 +67,7 @@ async fn wait(source: String, zones: Vec<Arc<Zone>>, limit: Duration) {
     if tokio::time::timeout(limit, all).await.is_err() {
         tracing::warn!(
             source,
-            "serving before the cluster was listed: SERVFAIL until it is"
+            "serving before the cluster is listed: its zones answer SERVFAIL until then"
         );
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
             by: hold.by.to_string(),
         }),
         history: None,
+        ahead: None,
     }
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
 pub(crate) fn history_line(reader: &Reader, apex: &Name) -> Option<HistoryLine> {
     let read = read_history(&|| reader.zone(apex), &|seq| reader.moment(apex, seq));
     read.unwrap_or_else(|error| {
-        tracing::warn!(zone = %apex, %error, "status does not say what is kept of the history");
+        tracing::warn!(zone = %apex, %error, "status cannot read the size of the history");
         None
     })
 }

@@ -1,7 +1,7 @@
 //! The writer's thread: opens the store there, restores what it held, runs the pipeline, closes it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,17 +12,18 @@ use ops::metrics::Metrics;
 use ops::{Clock, TimeText, millis};
 use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
-use writer::{BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, ServiceKind, Store};
+use writer::{
+    AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, ServiceKind, Store,
+};
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
-use zone::journal::next_serial;
 use zone::journal::{Journal, LoadError, ReadError, Reader, Retention, StepCache, Topic};
-use zone::{Candidate, Edit, Journaled, MemoryLimits, Version, Zone};
+use zone::{Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, next_serial};
 
 use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{Holds, Orders};
-use crate::runtime::observed::Warnings;
+use crate::runtime::observed::{PeerAhead, PeersAheadOfUs, Warnings};
 
 /// The journal as the pipeline's store.
 struct JournalStore {
@@ -68,7 +69,7 @@ impl Store for JournalStore {
             Ok(tag.is_none())
         };
         if let Err(error) = reader.find(apex, Topic::record(record), 0..=u64::MAX, &mut look) {
-            tracing::debug!(zone = %apex, %error, "who brought a record is not known");
+            tracing::debug!(zone = %apex, %error, "the cause of a record is not known");
         }
         causes
     }
@@ -133,8 +134,10 @@ pub(crate) struct Writer {
     pub(crate) problems: Arc<std::sync::Mutex<Vec<String>>>,
     /// What some secondaries refuse, for status.
     pub(crate) warnings: Warnings,
-    /// Whether nothing is published before it is known what secondaries have.
-    pub(crate) awaits_secondaries: bool,
+    /// Peers with a later serial than ours, for status.
+    pub(crate) peers: PeersAheadOfUs,
+    /// The asking of secondaries that has to end before anything is published.
+    pub(crate) awaits_secondaries: Option<AskId>,
     /// Which change of the Corefile the plans come with.
     pub(crate) change: Option<String>,
     /// How changes are gathered.
@@ -165,6 +168,7 @@ impl Writer {
             metrics,
             problems,
             warnings,
+            peers,
             awaits_secondaries,
             change,
             batch,
@@ -172,7 +176,8 @@ impl Writer {
         let mut journal = open(&state, &clock)?;
         restore_all(&mut journal, &deployment, millis(clock.wall()))?;
         let reader = journal.reader();
-        let holds = Holds::read(&state).context("the file of orders cannot be read")?;
+        let holds =
+            Holds::read(&state).context("the file of freezes and rollbacks cannot be read")?;
         let Deployment { plan, zones, .. } = &*deployment;
         let orderly = zones.all().iter();
         let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
@@ -181,6 +186,7 @@ impl Writer {
             metrics,
             problems,
             warnings,
+            peers,
         });
         let clusters = plan.clusters.iter().map(|cluster| {
             let handles = deployment.cluster(cluster).handles.clone();
@@ -207,8 +213,8 @@ impl Writer {
             .with_batch(batch)
             .with_change(change.as_deref());
         let pipeline = match awaits_secondaries {
-            true => pipeline.awaiting_secondaries(),
-            false => pipeline,
+            Some(ask) => pipeline.awaiting_secondaries(ask),
+            None => pipeline,
         };
         // Who waited for this may be gone; then there are no senders either, and the end is near.
         drop(opened.send(reader));
@@ -219,8 +225,9 @@ impl Writer {
 /// Opens the store.
 fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     let wall = Arc::clone(clock);
-    let (journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
-    for note in &report.notes {
+    let (mut journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
+    let begun = journal.begin()?;
+    for note in report.notes.iter().chain(&begun) {
         tracing::warn!("{note}");
     }
     Ok(journal)
@@ -294,11 +301,11 @@ fn brought_forward(
     let version = next.version().clone();
     match journal.commit(vec![next]) {
         Ok(_durable) => {
-            tracing::warn!(zone = %apex, sound = %sound.serial, %serial, "lost versions passed over");
+            tracing::warn!(zone = %apex, sound = %sound.serial, %serial, "the versions after this one were lost; its content has a new serial");
             Some(version)
         }
         Err((error, _)) => {
-            tracing::error!(zone = %apex, %error, "lost versions could not be passed over");
+            tracing::error!(zone = %apex, %error, "versions were lost, and the content before them could not be stored again");
             None
         }
     }
@@ -312,6 +319,8 @@ struct Ears {
     problems: Arc<std::sync::Mutex<Vec<String>>>,
     /// What some secondaries refuse, for status.
     warnings: Warnings,
+    /// Peers with a later serial than ours, for status.
+    peers: PeersAheadOfUs,
 }
 
 impl Observer for Ears {
@@ -324,32 +333,32 @@ impl Observer for Ears {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
                     Why::Unsound { .. } => "fix it; it is published then".to_owned(),
-                    Why::OnHold { .. } => "nothing: it was ordered".to_owned(),
+                    Why::OnHold { .. } => "nothing: it is on hold".to_owned(),
                 };
                 tracing::error!(
                     %zone, why = %held.why, fix,
-                    "a version is held; the last one is served and transferred"
+                    "a version is held; the last version is served and transferred"
                 );
             }
             GateEvent::Released { by } => {
-                tracing::warn!(%zone, by = &**by, "what was held is published: it was released")
+                tracing::warn!(%zone, by = &**by, "the held version is published: it was released")
             }
             GateEvent::Recovered => {
-                tracing::info!(%zone, "nothing is held any more: what was missing is back, or is not lost by what is served")
+                tracing::info!(%zone, "nothing is held any more: the lost records are back, or the served version lacks them too")
             }
             GateEvent::Expired => tracing::error!(
                 %zone,
-                "what was held is published, with all its losses: nobody released it in time"
+                "the held version is published with all its losses: no operator released it in time"
             ),
             GateEvent::OnHold(hold) => {
                 let until = hold.until_ms.map(TimeText).map(tracing::field::display);
                 let (by, to) = (&*hold.by, hold.rollback.map(|it| it.to.to_string()));
                 match to {
                     None => {
-                        tracing::warn!(%zone, by, until, "the zone is frozen: no version follows")
+                        tracing::warn!(%zone, by, until, "the zone is frozen: its changes wait")
                     }
                     Some(to) => {
-                        tracing::warn!(%zone, to, by, until, "the zone is rolled back to an old content");
+                        tracing::warn!(%zone, to, by, until, "the zone is rolled back to the content of an old version");
                     }
                 }
             }
@@ -365,10 +374,7 @@ impl Observer for Ears {
             tracing::warn!("{warning}");
         }
         let texts = all.iter().map(ToString::to_string).collect();
-        let mut warnings = self
-            .warnings
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         warnings.insert(zone.clone(), texts);
     }
 
@@ -386,6 +392,37 @@ impl Observer for Ears {
         self.metrics.count_version(&zone, added, removed);
     }
 
+    fn peer_is_ahead(&self, reported: &PeerSerial, counts: bool) {
+        let PeerSerial {
+            zone,
+            peer,
+            serial,
+            proof,
+        } = reported;
+        self.metrics.count_peer_ahead(&zone.to_string(), counts);
+        let ahead = PeerAhead {
+            peer: *peer,
+            serial: *serial,
+            is_followed: counts,
+        };
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if peers.insert(zone.clone(), ahead) == Some(ahead) {
+            return;
+        }
+        if counts {
+            tracing::warn!(
+                %zone, %peer, %serial, ?proof,
+                "a peer has a later serial than ours: the next one is above it; was an old copy of the state folder restored?"
+            );
+        } else {
+            tracing::warn!(
+                %zone, %peer, %serial, ?proof,
+                fix = "if the serial is true, give the peer a key, or: zonewright advance ZONE SERIAL",
+                "a peer has a later serial than ours, and it is ignored: it is not signed, and too far away or easily forged"
+            );
+        }
+    }
+
     fn committed(&self, commit: Duration, latencies: &[Duration]) {
         self.metrics.count_commit(commit, latencies);
     }
@@ -397,7 +434,7 @@ impl Observer for Ears {
     fn failed(&self, error: &str) {
         tracing::error!(
             error,
-            "a version could not be stored; the last one is served, and it is tried again"
+            "a version could not be stored; the last one is served. It is tried again"
         );
         self.metrics.counts.commit_failures.inc();
     }
@@ -405,7 +442,7 @@ impl Observer for Ears {
     fn not_forgotten(&self, zone: &Name, error: &str) {
         tracing::error!(
             %zone, error,
-            "an order is over, but cannot be forgotten yet; a restart may find it again, and it is tried again"
+            "a hold is over, but cannot be removed yet; a restart may find it again. It is tried again"
         );
     }
 
@@ -418,13 +455,10 @@ impl Observer for Ears {
             .counts
             .problems
             .set(i64::try_from(texts.len()).unwrap_or(i64::MAX));
-        *self
-            .problems
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = texts;
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = texts;
     }
 
-    fn synced(&self, cluster: usize) {
-        tracing::info!(cluster, "everything was listed");
+    fn synced(&self, source: &str) {
+        tracing::info!(source, "all objects are listed");
     }
 }

@@ -3,8 +3,6 @@
 
 use serde_json::{Value, json};
 
-use crate::support::random::Random;
-
 /// The labels that name the Service of a slice.
 pub const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
@@ -40,20 +38,32 @@ impl Cluster {
     }
 }
 
-/// The name of an object.
 pub fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap()
 }
 
-/// The namespace of an object.
 pub fn namespace_of(object: &Value) -> &str {
     object["metadata"]["namespace"].as_str().unwrap()
+}
+
+/// Small, seeded, the same everywhere and in each release (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    /// A number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
 }
 
 /// The cluster of a seed.
 pub fn generate(seed: u64) -> Cluster {
     let mut maker = Maker {
-        random: Random::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(17)),
+        random: Random(seed.wrapping_mul(0x9e37_79b9).wrapping_add(17)),
         cluster: Cluster::default(),
         addresses: Vec::new(),
         fresh: 0,
@@ -69,7 +79,6 @@ pub fn generate(seed: u64) -> Cluster {
     maker.cluster
 }
 
-/// Makes a cluster.
 struct Maker {
     random: Random,
     cluster: Cluster,

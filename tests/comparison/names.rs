@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, IMPORT_LABEL, SERVICE_LABEL, name_of, namespace_of};
 use super::options::{OptionSet, is_reverse};
+use crate::support::contents::is_below;
 
 /// All names for one option set, in lower case, absolute.
 pub fn names(cluster: &Cluster, set: &OptionSet) -> BTreeSet<String> {
@@ -384,9 +385,4 @@ impl Names<'_> {
                 .any(|zone| is_below(name, zone))
         });
     }
-}
-
-/// Whether a name is a zone or lies in it; both in lower case.
-pub fn is_below(name: &str, zone: &str) -> bool {
-    name == zone || name.ends_with(&format!(".{zone}"))
 }

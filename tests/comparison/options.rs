@@ -9,7 +9,6 @@ const ALL: &[&str] = &[
     "0.1.0.0.0.0.d.f.ip6.arpa",
 ];
 
-/// One set.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSet {
     pub name: &'static str,
@@ -67,7 +66,6 @@ const fn with(name: &'static str, kubernetes: &'static str) -> OptionSet {
     }
 }
 
-/// All sets.
 pub const SETS: &[OptionSet] = &[
     PLAIN,
     OptionSet {

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::answer::{Answer, Question};
 use super::cluster::{IMPORT_LABEL, SERVICE_LABEL, name_of, namespace_of};
-use super::names::{is_below, pointer_name};
+use super::names::pointer_name;
 use super::options::is_reverse;
 use super::oracle::{Data, Oracle};
 use super::shape::{Shape, zone_of};
+use crate::support::contents::is_below;
 use crate::support::wire::{A, AAAA, CNAME, NS, PTR, Record, SRV, TXT};
 
 /// The weight of all our SRV records.
@@ -376,7 +377,6 @@ impl DottedPod {
     }
 }
 
-/// All of them.
 fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
     let mut found = Vec::new();
     for slice in oracle.cluster.of("EndpointSlice") {

@@ -12,7 +12,7 @@ use super::options::OptionSet;
 use crate::support::apiserver::{Access, ApiServer, object_path};
 use crate::support::process::{Process, wait_for};
 use crate::support::wire;
-use crate::support::{needs, ports};
+use crate::support::{needs, ports, service_imports};
 
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -83,28 +83,7 @@ impl Servers {
 
 /// Defines ServiceImports, and waits until the API has them.
 pub fn define_imports(server: &ApiServer) {
-    let version = |name: &str, storage: bool| {
-        json!({
-            "name": name, "served": true, "storage": storage,
-            "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            } },
-        })
-    };
-    server.create(&json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": "serviceimports.multicluster.x-k8s.io",
-            "annotations": { "api-approved.kubernetes.io":
-                             "https://github.com/kubernetes/enhancements/pull/1646" },
-        },
-        "spec": {
-            "group": "multicluster.x-k8s.io", "scope": "Namespaced",
-            "names": { "kind": "ServiceImport", "listKind": "ServiceImportList",
-                       "plural": "serviceimports", "singular": "serviceimport" },
-            "versions": [version("v1beta1", true), version("v1alpha1", false)],
-        },
-    }));
+    server.create(&service_imports::definition());
     wait_for("ServiceImports", PATIENCE, String::new, || {
         server
             .get("/apis/multicluster.x-k8s.io/v1alpha1/serviceimports")

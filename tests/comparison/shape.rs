@@ -1,7 +1,7 @@
 //! What a name means by its form alone.
 
-use super::names::is_below;
 use super::options::is_reverse;
+use crate::support::contents::is_below;
 
 /// The form of a name in one of the zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,8 @@ pub enum Shown {
     Elsewhere(&'static str),
 }
 
-/// One difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name.
     pub id: &'static str,
     /// What it is about.
     pub what: &'static str,

@@ -1,8 +1,8 @@
-//! Where we answer otherwise than CoreDNS, on purpose: one table, which the README prints and the
-//! comparison with a real CoreDNS holds both servers to.
+//! Our deliberate differences from CoreDNS: one table, which the README prints and the comparison with a real CoreDNS
+//! checks.
 //!
-//! Each difference that the comparison can meet has a rule there that makes our answer of CoreDNS's; an
-//! answer that no rule gives fails it, and so does a rule that nothing needs.
+//! Each difference that the comparison can meet has a rule there, which turns CoreDNS's answer into ours. An answer
+//! without a rule fails the comparison, and so does a rule that nothing needs.
 
 mod handlers;
 mod kind;
@@ -25,13 +25,13 @@ const OF_ZONES: &[Difference] = &[
             "`http.tcp.svc…` without underscores, `_._tcp.svc…`, labels in front of a pod's or a reverse name",
             "answers them like the names they resemble",
             "NXDOMAIN",
-            "they are not names of the zone, no secondary could answer them",
+            "they are not names of the zone, so no secondary could answer them",
         ],
     ),
     compared(
         "ent",
         [
-            "a name that is only passed through, such as `_tcp.web.shop.svc…` or `dns…`",
+            "a name without records that has names below it, such as `_tcp.web.shop.svc…` or `dns…`",
             "NXDOMAIN, except at `svc`, `pod` and namespaces",
             "NODATA",
             "RFC 8020; secondaries say so",
@@ -52,7 +52,7 @@ const OF_ZONES: &[Difference] = &[
             "SOA, TXT, PTR and other types that a name does not have",
             "NODATA or NXDOMAIN, by the type",
             "NODATA where the name exists, NXDOMAIN where it does not",
-            "whether a name exists does not depend on what is asked (RFC 8020)",
+            "a name exists for all types or for none (RFC 8020)",
         ],
     ),
     compared(
@@ -60,7 +60,7 @@ const OF_ZONES: &[Difference] = &[
         [
             "ANY",
             "NODATA or NXDOMAIN",
-            "one RRset that is there",
+            "one RRset of the name",
             "RFC 8482; NODATA would be untrue",
         ],
     ),
@@ -70,7 +70,7 @@ const OF_ZONES: &[Difference] = &[
             "A and AAAA at `_port._proto` names",
             "the Service's addresses",
             "NODATA",
-            "the specification has SRV there and nothing else",
+            "the specification has only SRV there",
         ],
     ),
     compared(
@@ -79,16 +79,16 @@ const OF_ZONES: &[Difference] = &[
             "SRV at pod names",
             "port 0 of the pod itself",
             "NODATA",
-            "the specification has addresses there and nothing else",
+            "the specification has only addresses there",
         ],
     ),
     compared(
         "weight",
         [
             "weights of SRV records",
-            "100/n, by query and by transfer in different ways",
+            "100/n, calculated differently for queries and for transfers",
             "100 throughout",
-            "equal weights mean the same spread, and one endpoint more rewrites no other record",
+            "equal weights give the same distribution, and one more endpoint changes no other record",
         ],
     ),
     compared(
@@ -97,7 +97,7 @@ const OF_ZONES: &[Difference] = &[
             "addresses beside SRV records, when endpoints of one host name have different ports",
             "those of endpoints that have the port",
             "all addresses of the target",
-            "an RRset is given whole (RFC 2181)",
+            "an RRset is always sent whole (RFC 2181)",
         ],
     ),
     compared(
@@ -112,16 +112,16 @@ const OF_ZONES: &[Difference] = &[
     compared(
         "alias-types",
         [
-            "other types than A, AAAA and CNAME at an alias",
+            "types other than A, AAAA and CNAME at an alias",
             "NODATA",
-            "the CNAME, and what its target has",
-            "a CNAME answers every type (RFC 1034), and secondaries say so",
+            "the CNAME, and the records of its target",
+            "a CNAME answers every type (RFC 1034), and secondaries do that",
         ],
     ),
     compared(
         "alias-missing",
         [
-            "an alias whose target lies in the zone and is missing, or lacks the type",
+            "an alias whose target is in the zone, but is missing or lacks the type",
             "NODATA, without the CNAME",
             "the CNAME, with NXDOMAIN or NODATA for the target",
             "RFC 6604; the alias exists",
@@ -130,10 +130,10 @@ const OF_ZONES: &[Difference] = &[
     compared(
         "alias-elsewhere",
         [
-            "an alias whose target lies in another zone, even one served here",
+            "an alias whose target is in another zone, even one of this server",
             "looks the target up",
-            "the CNAME alone; looked up where the block, or the one that the target belongs to, has more than zones (`forward`)",
-            "the zone ends there, and a secondary may not have the other",
+            "the CNAME alone. The target is looked up if its block, or the block of the alias, has other handlers than zones (`forward`)",
+            "the target is not in the zone, and a secondary may not have the other zone",
         ],
     ),
     compared(
@@ -142,15 +142,15 @@ const OF_ZONES: &[Difference] = &[
             "fields of the SOA",
             "refresh 7200, retry 1800; TTL at most 300",
             "refresh 300, retry 30, unless `apex` says otherwise; the zone's TTL",
-            "secondaries that missed a NOTIFY soon see the next version",
+            "a secondary that missed a NOTIFY soon gets the next version",
         ],
     ),
     compared(
         "ns",
         [
             "NS, and the addresses of `ns.dns`",
-            "none where the block has `bind`; in reverse zones a name that does not exist",
-            "always one, of a name that exists in the zone that is served",
+            "none if the block has `bind`; in reverse zones a name that does not exist",
+            "always present, with a name that exists in a served zone",
             "BIND refuses a zone without NS",
         ],
     ),
@@ -166,10 +166,10 @@ const OF_ZONES: &[Difference] = &[
     compared(
         "hidden-ptr",
         [
-            "a PTR to a name that does not exist: hidden by `namespace_labels` or `ignore empty_service`, of a slice without Service, of an ExternalName",
-            "answers it; nothing at all for a slice without the label of its Service",
+            "a PTR to a name that does not exist: of a Service hidden by `namespace_labels` or `ignore empty_service`, of a slice without a Service, of an ExternalName",
+            "answers it, but nothing for a slice without the label of its Service",
             "NXDOMAIN",
-            "hidden means hidden",
+            "a hidden Service has no names at all",
         ],
     ),
     compared(
@@ -178,16 +178,16 @@ const OF_ZONES: &[Difference] = &[
             "a slice's port without a number",
             "its name exists",
             "NXDOMAIN",
-            "there is no SRV to put there",
+            "without a port number there is no SRV record",
         ],
     ),
     compared(
         "dotted-pod",
         [
             "`endpoint_pod_names`, and a pod's name with a dot",
-            "a name of two labels, which it does not answer",
+            "makes a name of two labels, and does not answer it",
             "the dashed address",
-            "a pod's name with a dot is no label",
+            "a name with a dot is not a label",
         ],
     ),
     compared(
@@ -196,16 +196,16 @@ const OF_ZONES: &[Difference] = &[
             "several FQDN endpoints, or one beside addresses",
             "several CNAMEs, or CNAME or NODATA at random",
             "left out at the Service's name, and reported",
-            "a CNAME stands alone (RFC 1034)",
+            "a CNAME has no other records beside it (RFC 1034)",
         ],
     ),
     compared(
         "end-of-chain",
         [
-            "`fallthrough`, and nothing that comes after",
+            "`fallthrough` without a handler behind it",
             "SERVFAIL",
             "NXDOMAIN",
-            "the zone is ours: what nobody has does not exist",
+            "the zone is ours: a name that no handler has does not exist",
         ],
     ),
     compared(
@@ -222,7 +222,7 @@ const OF_ZONES: &[Difference] = &[
         [
             "`pods verified`, and an IPv6 address that ends in `::`",
             "the label ends in a dash (`fd00--`)",
-            "it ends in 0 (`fd00--0`), as endpoints have it",
+            "it ends in 0 (`fd00--0`), as for endpoints",
             "secondaries may refuse a label that ends in a dash",
         ],
     ),
@@ -230,9 +230,9 @@ const OF_ZONES: &[Difference] = &[
         "external",
         [
             "`k8s_external`",
-            "CNAME beside SRV, hidden namespaces shown, one port of several, SRV with the TTL of `kubernetes`, junk in front of a Service's name answered, NXDOMAIN before the first list, a serial that stands still when Services come and go",
-            "a CNAME alone, hidden is hidden, every port, one TTL, `_port._proto` and nothing else, SERVFAIL before the first list, a serial that goes up with every change of the zone and with nothing else",
-            "it is a zone like others, for every secondary",
+            "CNAME beside SRV, hidden namespaces answered, one of several ports, SRV with the TTL of `kubernetes`, answers for extra labels in front of a Service's name, NXDOMAIN before the first list, a serial that does not change with Services",
+            "a CNAME alone, no answers for hidden namespaces, every port, one TTL, only `_port._proto` in front of a Service's name, SERVFAIL before the first list, a serial that rises with each change of the zone and only then",
+            "it is an ordinary zone, which any secondary can hold",
         ],
     ),
     compared(
@@ -241,16 +241,16 @@ const OF_ZONES: &[Difference] = &[
             "zones of sets of clusters",
             "no PTRs, no cluster ids in transfers, no address for an import without ports, `dns-version` 1.1.0, SERVFAIL for all zones where the CRD is missing",
             "PTRs, cluster ids, the address, `dns-version` 1.0.0, SERVFAIL for these zones alone",
-            "KEP-1645, and the rest goes on",
+            "KEP-1645; other zones still work",
         ],
     ),
     elsewhere(
         "api-limits",
         [
             "`apiserver_qps`, `apiserver_burst`, `apiserver_max_inflight`",
-            "come too late to limit the client",
-            "limit it",
-            "that is what they say",
+            "have no effect, because they are set too late",
+            "limit the client",
+            "the options are meant to limit the client",
         ],
         "no query: crates/kubernetes/src/source/api_server/throttle.rs",
     ),
@@ -260,7 +260,7 @@ const OF_ZONES: &[Difference] = &[
             "`!=` and several requirements for one key in `labels` and `namespace_labels`",
             "refused",
             "as in the API",
-            "an operator writes what `kubectl -l` takes",
+            "operators write the syntax of `kubectl -l`",
         ],
         "CoreDNS does not start: crates/kubernetes/src/facts/selector/tests.rs",
     ),
@@ -268,9 +268,9 @@ const OF_ZONES: &[Difference] = &[
         "subzone",
         [
             "AXFR of a name below the apex, such as `svc.cluster.local`",
-            "a zone with invented names",
+            "a zone with names that do not exist",
             "NOTAUTH",
-            "a subdomain of a zone is no zone",
+            "a subdomain of a zone is not a zone",
         ],
         "a transfer, not a query: tests/situations.rs",
     ),
@@ -280,7 +280,7 @@ const OF_ZONES: &[Difference] = &[
             "glue, addresses and SRV in transfers",
             "repeated, glue with TTL 0, weights that contradict each other",
             "once, with the zone's TTL",
-            "what is answered is what is transferred",
+            "answers and transfers have the same records",
         ],
         "a transfer, not a query: tests/promise.rs",
     ),
@@ -288,9 +288,9 @@ const OF_ZONES: &[Difference] = &[
         "front",
         [
             "the Service in front of the server, which NS names",
-            "any Service with an endpoint at one of its addresses, hidden ones too; with `bind`, none",
-            "one with an endpoint at one of the block's addresses and ports, unless it is hidden",
-            "another process of the host is no way to us",
+            "any Service with an endpoint at one of its addresses, even a hidden one; with `bind` none",
+            "a Service with an endpoint at one of the block's addresses and ports, unless it is hidden",
+            "a Service of another process on the host does not lead to this server",
         ],
         "no Service has an endpoint on loopback: zones/apex-discovered",
     ),
@@ -298,9 +298,9 @@ const OF_ZONES: &[Difference] = &[
         "overlay",
         [
             "a zone file behind `kubernetes` by `fallthrough`",
-            "answers of the file have its SOA, and it is no part of the transferred zone",
-            "one zone with one SOA, which is transferred whole",
-            "a zone has one start of authority",
+            "answers from the file have its own SOA, and the file is not in the transferred zone",
+            "one zone with one SOA, transferred as a whole",
+            "a zone has one SOA",
         ],
         "zones/overlay, tests/situations.rs",
     ),
@@ -310,17 +310,117 @@ const OF_ZONES: &[Difference] = &[
             "a record of that file at a name of `pods insecure` or `zonal`",
             "the cluster's answer",
             "the file's",
-            "it is transferred, and a secondary answers it",
+            "the file's record is transferred, and secondaries answer it",
         ],
         "tests/why.rs",
+    ),
+    elsewhere(
+        "file-negative-ttl",
+        [
+            "the TTL of the SOA in negative answers of a zone file",
+            "the SOA's own TTL",
+            "the lower one of that and the SOA's minimum",
+            "RFC 2308 section 5; raise the minimum where denials are to be kept longer",
+        ],
+        "crates/server/src/dispatch/tests.rs",
+    ),
+    elsewhere(
+        "file-authority",
+        [
+            "answers of a zone file, authority section",
+            "the NS of the zone",
+            "empty",
+            "the client has its answer; who needs the NS asks for them",
+        ],
+        "crates/server/src/dispatch/tests.rs",
+    ),
+    elsewhere(
+        "file-without-ns",
+        [
+            "a zone file without NS at its apex",
+            "served without",
+            "served and transferred with `ns.dns` below the apex as NS, and warned about",
+            "BIND refuses a zone without NS; write the NS that clients are to see",
+        ],
+        "crates/zonefile/src/tests.rs",
+    ),
+    elsewhere(
+        "file-unusable",
+        [
+            "a zone file that does not parse, at the start",
+            "the server does not start",
+            "its names are SERVFAIL and `/ready` says 503 until it is right, all else is served; `check` says what is wrong",
+            "a zone file must not stop the DNS of the cluster",
+        ],
+        "tests/followed.rs",
+    ),
+    elsewhere(
+        "file-fallthrough",
+        [
+            "`fallthrough` of several `file` in one block",
+            "what the last one says counts for all",
+            "each for its own zones",
+            "write it in each that is to have it",
+        ],
+        "crates/directives/src/file/tests.rs",
+    ),
+    elsewhere(
+        "dname",
+        [
+            "DNAME in a zone file",
+            "answered, with the CNAME that it makes",
+            "the file is refused",
+            "not done yet; write the names below it one by one, or a wildcard CNAME",
+        ],
+        "crates/zonefile/src/tests/faults.rs",
+    ),
+    elsewhere(
+        "link-addresses",
+        [
+            "addresses of `ns.dns` that hold on one link alone (`fe80::…`)",
+            "listed",
+            "left out",
+            "nobody beyond the link can use them; name others in `apex`",
+        ],
+        "src/plan/addresses.rs",
+    ),
+    elsewhere(
+        "external-itself",
+        [
+            "a Service of type ExternalName that names itself",
+            "CNAME to itself; NODATA for addresses",
+            "NXDOMAIN, and reported in the log and `status`",
+            "the alias leads nowhere; correct its `externalName`",
+        ],
+        "crates/kubernetes/src/schema/service.rs",
+    ),
+    elsewhere(
+        "ending-pod",
+        [
+            "`pods verified`, and a pod that is being deleted and still runs",
+            "NXDOMAIN if the deletion began before CoreDNS started, else its address",
+            "its address until the pod is gone",
+            "what is answered does not depend on when the server started",
+        ],
+        "crates/kubernetes/src/schema/pod.rs",
+    ),
+    elsewhere(
+        "external-hosts",
+        [
+            "`k8s_external`, SRV to the host name of a load balancer that `hosts` of the block knows",
+            "its address in the additional section",
+            "no address there",
+            "a secondary has none either; clients ask for the name",
+        ],
+        "crates/server/src/dispatch/tests.rs",
     ),
     elsewhere(
         "notify",
         [
             "NOTIFY for a cluster's zones",
             "never sent",
-            "sent with each version; what was refused is told again at the SOA's retry, until the secondary holds the version",
-            "secondaries see a change at once; one that is just starting refuses at first",
+            "sent with each version. If it is refused, it is sent again at the SOA's retry, until the secondary has the version",
+            "secondaries see a change at once; a secondary that is starting may refuse NOTIFY at first",
         ],
         "not a query: tests/situations.rs",
     ),
@@ -330,14 +430,14 @@ const OF_ZONES: &[Difference] = &[
             "a port name of 63 octets (64 with `_`)",
             "every AXFR of the zone fails",
             "left out and reported",
-            "one tenant must not stop everybody's transfers",
+            "one tenant must not stop the transfers of all",
         ],
         "a name of which DNS cannot ask: zones/ports",
     ),
     elsewhere(
         "unsynced",
         [
-            "before everything was listed",
+            "before all objects are listed",
             "SERVFAIL with an invented SOA",
             "SERVFAIL with EDE 14, without SOA",
             "there is no version yet",
@@ -350,17 +450,17 @@ const OF_ZONES: &[Difference] = &[
             "a stray or missing `}` in the Corefile",
             "accepted",
             "an error, with its place",
-            "half a configuration is an outage later",
+            "a half configuration may cause an outage later",
         ],
         "no query: crates/directives/src/config/tests/grammar.rs",
     ),
     elsewhere(
         "datagram",
         [
-            "a reply of more than 1232 octets in a datagram",
-            "as large as the client takes",
-            "TC above 1232 octets, whatever the client takes; no more is asked for of a server behind",
-            "larger datagrams get lost in fragments",
+            "a reply of more than 1232 bytes in a datagram",
+            "up to the size that the client accepts",
+            "TC above 1232 bytes, even if the client accepts more. Upstreams are asked for at most 1232 bytes too",
+            "larger datagrams are fragmented and get lost",
         ],
         "tests/handlers.rs",
     ),

@@ -1,4 +1,4 @@
-//! `acl`: who may ask what, and what the others get.
+//! `acl`: which queries are answered, and the replies to the others.
 
 use super::case::{Case, case};
 
@@ -19,7 +19,6 @@ macro_rules! rules {
     };
 }
 
-/// All cases.
 pub const CASES: &[Case] = rules! {
     "block all": "acl {\n block\n}" => "a.test A +do\na.test TXT +do";
     "filter all": "acl {\n filter\n}" => "a.test A +do";

@@ -1,4 +1,4 @@
-//! Questions as text, and what a server says to them in a form that can be compared.
+//! Questions as text, and a server's replies in a form that can be compared.
 
 use std::fmt::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

@@ -60,8 +60,8 @@ const KINDS: &str = "
     tcset.test A
     big.test TXT
     big.test TXT +tcp
-    wrongq.test A
-    wrongq.test A
+    wrongq.test A +tcp
+    wrongq.test A +tcp
     echo.test TXT
     echo.test TXT
     echo.test TXT +do
@@ -75,7 +75,6 @@ const KINDS: &str = "
 /// A question, then an upstream that says something else.
 const LIFE: &str = "n.test A\nwait 1200\nn.test A\nn.test A\nseen 1";
 
-/// All cases.
 pub const CASES: &[Case] = &[
     case("all kinds", "cache\nforward . UP1", KINDS),
     case("all kinds, 30 seconds", "cache 30\nforward . UP1", KINDS),

@@ -13,7 +13,6 @@ macro_rules! three {
     };
 }
 
-/// All cases.
 pub const CASES: &[Case] = &[
     case("loadbalance", three!("loadbalance"), "a.test A\na.test MX\nb.test A +tcp\nx.org A"),
     case("loadbalance by its word", three!("loadbalance round_robin"), "times 20 a.test A\na.test MX"),

@@ -25,7 +25,6 @@ macro_rules! on {
     };
 }
 
-/// All cases.
 pub const CASES: &[Case] = on! {
     "of IPv4 clients": "dns64" => "soa.test AAAA\nboth.test AAAA";
     "for IPv4 clients": "dns64 {\n allow_ipv4\n}" => "soa.test AAAA\nboth.test AAAA\nlong.test AAAA\ngone.test AAAA\nsoa.test A\nalias.test AAAA";

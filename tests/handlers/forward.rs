@@ -38,7 +38,6 @@ const KINDS: &str = "
     a.test A CH
     ";
 
-/// All cases.
 pub const CASES: &[Case] = &[
     case("all kinds of answers", "forward . UP1", KINDS),
     case(
@@ -81,7 +80,7 @@ pub const CASES: &[Case] = &[
     case(
         "replies that are wrong",
         "forward . UP1",
-        "wrongq.test A\nwrongid.test A\nshort.test A +tcp\nwrongq.test A +tcp\nwrongid.test A +tcp\na.test A",
+        "wrongq.test A != forged: rcode 2 rd ? wrongq.test. A 1\nwrongid.test A\nshort.test A +tcp\nwrongq.test A +tcp\nwrongid.test A +tcp\na.test A",
     ),
     case(
         "garbage",

@@ -74,7 +74,6 @@ const fn of_file(name: &'static str, lines: &'static str) -> Case {
     case(name, lines, ASKED).files(&[("hosts", FILE)])
 }
 
-/// All cases.
 pub const CASES: &[Case] = &[
     of_file("a file", "hosts DIR/hosts"),
     of_file("falls through", "hosts DIR/hosts {\n fallthrough\n}\nforward . UP1"),

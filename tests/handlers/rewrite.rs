@@ -28,7 +28,6 @@ macro_rules! rules {
     };
 }
 
-/// All cases.
 pub const CASES: &[Case] = rules! {
     "two words": "rewrite name a.test b.test" => "a.test A\nb.test A\nx.a.test A\na.test SRV\na.test MX";
     "exact": "rewrite name exact a.test b.test" => "a.test A\na.test SRV\na.test MX\na.test CNAME\na.test PTR\na.test NS\na.test SOA";

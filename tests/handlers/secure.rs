@@ -16,10 +16,8 @@ macro_rules! over_tls {
     };
 }
 
-/// Questions.
 const SCRIPT: &str = "a.test A\na.test A +tcp\nnx.test A +e=1232\nb.test A +do\nA.b.test A";
 
-/// All cases.
 pub const CASES: &[Case] = &[
     case(
         "tls with a CA and a name",

@@ -2,7 +2,6 @@
 
 use super::case::{Case, case};
 
-/// All cases.
 pub const CASES: &[Case] = &[
     case(
         "template name",

@@ -14,14 +14,10 @@ pub type Case = (
     &'static str,
 );
 
-/// All Rust files below `src` and `tests`.
-fn files() -> Vec<PathBuf> {
+/// All Rust files below a folder.
+pub fn rust_files(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![
-        PathBuf::from("src"),
-        PathBuf::from("crates"),
-        PathBuf::from("tests"),
-    ];
+    let mut folders = vec![PathBuf::from(folder)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("the folder can be read") {
             let path = entry.expect("the folder can be read").path();
@@ -32,6 +28,7 @@ fn files() -> Vec<PathBuf> {
             }
         }
     }
+    files.sort();
     files
 }
 
@@ -114,11 +111,12 @@ pub fn faults(
 
 /// The tests of all files.
 pub fn all_tests() -> BTreeMap<String, BTreeSet<String>> {
-    files()
-        .iter()
-        .map(|file: &PathBuf| {
-            let text = fs::read_to_string(file).expect("the file can be read");
-            let name = Path::with_extension(file, "");
+    ["src", "crates", "tests"]
+        .into_iter()
+        .flat_map(rust_files)
+        .map(|file| {
+            let text = fs::read_to_string(&file).expect("the file can be read");
+            let name = Path::with_extension(&file, "");
             (name.to_string_lossy().into_owned(), tests_of(&text))
         })
         .collect()

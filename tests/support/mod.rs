@@ -28,6 +28,7 @@ pub mod random;
 pub mod rbac;
 pub mod recorder;
 pub mod secondary;
+pub mod service_imports;
 pub mod upstream;
 pub mod wire;
 pub mod zonewright;

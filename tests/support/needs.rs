@@ -8,7 +8,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 /// Whether one of `kinds` (`bind`, `knot`, `nsd`, `pdns`, `unbound`, `dig`, `kdig`, `checkzone`,
-/// `ldns`, `openssl`, `dnspython`, `strace`, `faketime`, `namespaces`, `apiserver`, `coredns`) was declared missing;
+/// `ldns`, `openssl`, `dnspython`, `strace`, `faketime`, `namespaces`, `promtool`, `image`, `apiserver`, `coredns`, `crds`) was declared missing;
 /// prints which.
 pub fn lacks(kinds: &[&str]) -> bool {
     let declared = env::var("ZW_MISSING").unwrap_or_default();
@@ -42,6 +42,16 @@ pub fn program(name: &str) -> PathBuf {
         .unwrap_or_else(|| {
             panic!("no program `{name}`: run `make tools`, or declare its kind in ZW_MISSING")
         })
+}
+
+/// The library of faketime that stands before a program's own clock.
+pub fn faketime_library() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").expect("the folder can be read");
+    folders
+        .map(|entry| entry.expect("the folder can be read").path())
+        .map(|folder| folder.join("faketime/libfaketime.so.1"))
+        .find(|candidate| candidate.is_file())
+        .expect("no libfaketime.so.1: install faketime, or declare it in ZW_MISSING")
 }
 
 /// The zonewright to run: `ZW_BIN` (a release build, for tests that measure time) or the one Cargo

@@ -50,13 +50,18 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Rests between two looks at a condition. Nothing else may rest.
+/// Rests between two looks at a condition.
 #[allow(
     clippy::disallowed_methods,
     reason = "part of waiting on a condition with a deadline"
 )]
 fn pause(time: Duration) {
     std::thread::sleep(time);
+}
+
+/// Lets a time pass where nothing is awaited: the moment itself, or the slowness, is what a test is about.
+pub fn let_pass(time: Duration) {
+    pause(time);
 }
 
 /// A running child. Dropping it kills it.

@@ -4,26 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
 use serde_json::{Value, json};
-
-/// Small, seeded, the same everywhere (SplitMix64).
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
 
 /// A step of a change.
 #[derive(Clone, Debug)]
@@ -51,10 +33,9 @@ struct Entry {
     slices: BTreeMap<&'static str, Value>,
 }
 
-/// The cluster.
 #[derive(Debug)]
 pub struct Cluster {
-    random: Random,
+    random: Rng,
     /// By name; all live in the namespaces [`NAMESPACES`].
     entries: BTreeMap<String, Entry>,
     /// Counts what must be new each time: names, addresses, ports.
@@ -68,7 +49,7 @@ impl Cluster {
     /// An empty cluster.
     pub fn new(seed: u64) -> Self {
         Self {
-            random: Random::new(seed),
+            random: Rng::with_seed(seed),
             entries: BTreeMap::new(),
             fresh: 0,
         }
@@ -78,7 +59,7 @@ impl Cluster {
     pub fn change(&mut self) -> Vec<Act> {
         // From ten Services on as many go as come, so that the zone neither empties nor grows.
         let count = self.entries.len() as u64;
-        let dice = self.random.below(10);
+        let dice = self.random.u64(..10);
         match dice {
             0..=3 if count < 60 => self.create(),
             4 if count > 10 => self.delete(),
@@ -99,7 +80,7 @@ impl Cluster {
         let (high, low) = (number >> 8, number & 255);
         let namespace = NAMESPACES[usize::from(number % 2)];
         let name = format!("service-{number}");
-        let sort = match self.random.below(4) {
+        let sort = match self.random.u64(..4) {
             0 => Sort::External,
             1 => Sort::Headless,
             _ => Sort::Clustered,
@@ -148,7 +129,7 @@ impl Cluster {
             &entry.service["metadata"]["namespace"],
             entry.service["metadata"]["name"].as_str().unwrap(),
         );
-        let count = 1 + self.random.below(5);
+        let count = 1 + self.random.u64(..5);
         let mut endpoints = Vec::new();
         for _ in 0..count {
             let number = self.next_fresh();
@@ -157,7 +138,7 @@ impl Cluster {
                 _ => format!("fd00:10:244::{number:x}"),
             };
             let mut endpoint = json!({ "addresses": [address], "conditions": { "ready": true } });
-            if self.random.below(3) == 0 {
+            if self.random.u64(..3) == 0 {
                 endpoint["hostname"] = json!(format!("pod-{number}"));
             }
             endpoints.push(endpoint);
@@ -185,7 +166,7 @@ impl Cluster {
 
     /// The name of one of the Services.
     fn any(&mut self) -> String {
-        let place = self.random.below(self.entries.len() as u64);
+        let place = self.random.u64(..self.entries.len() as u64);
         let place = usize::try_from(place).expect("there are few");
         self.entries
             .keys()
@@ -200,8 +181,8 @@ impl Cluster {
         let name = self.any();
         let mut entry = self.entries[&name].clone();
         let number = self.next_fresh();
-        let family = ["IPv4", "IPv6"][usize::from(self.random.below(2) == 0)];
-        let act = match (entry.sort, self.random.below(3)) {
+        let family = ["IPv4", "IPv6"][usize::from(self.random.u64(..2) == 0)];
+        let act = match (entry.sort, self.random.u64(..3)) {
             (Sort::External, _) => {
                 entry.service["spec"]["externalName"] = json!(format!("v{number}.example.com"));
                 Act::Put(entry.service.clone())

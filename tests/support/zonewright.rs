@@ -32,6 +32,8 @@ pub struct Zonewright {
     port: u16,
     metrics_port: u16,
     ready_port: u16,
+    /// The file that says by how much its clock is off, once it may be.
+    clock: Option<PathBuf>,
 }
 
 /// A transfer that it finished, as its log tells.
@@ -80,6 +82,7 @@ impl Zonewright {
             port: ports::free(),
             metrics_port: ports::free(),
             ready_port: ports::free(),
+            clock: None,
         }
     }
 
@@ -150,9 +153,25 @@ impl Zonewright {
         ])
     }
 
+    /// Sets its clock off by so much (`-400d`), with libfaketime: from the next start on, and then at once.
+    pub fn set_clock(&mut self, offset: &str) {
+        let file = self.folder.path().join("clock");
+        let aside = file.with_extension("next");
+        std::fs::write(&aside, offset).unwrap();
+        std::fs::rename(&aside, &file).unwrap();
+        self.clock = Some(file);
+    }
+
     /// Starts the process and returns at once.
     pub fn spawn(&mut self) {
         let mut command = Command::new(needs::zonewright());
+        if let Some(file) = &self.clock {
+            command
+                .env("LD_PRELOAD", needs::faketime_library())
+                .env("FAKETIME_TIMESTAMP_FILE", file)
+                .env("FAKETIME_NO_CACHE", "1")
+                .env("DONT_FAKE_MONOTONIC", "1");
+        }
         command
             .arg("run")
             .arg("--corefile")

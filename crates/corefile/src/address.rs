@@ -60,7 +60,7 @@ impl FromStr for HttpAddress {
             });
         }
         let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
-        // Only digits and dots: an address with a typing error.
+        // With only digits and dots, it is an address with a typing error.
         if !host.chars().all(letters) || !host.contains(|c: char| c.is_ascii_alphabetic()) {
             return Err(HttpAddressError::Host);
         }
@@ -84,7 +84,7 @@ impl fmt::Display for HttpAddress {
 /// The text is not the address of a DNS server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It does not look like one.
+    /// It does not look like an address.
     #[error("is not an address")]
     Nonsense,
     /// It names an interface that this machine does not have.
@@ -93,8 +93,8 @@ pub enum AddressError {
     /// Only link-local addresses have a link: the system does not report the link of other peers.
     #[error("is not an address: only a link-local address (fe80::…) has a link")]
     NotOfLink,
-    /// A port behind the interface, without brackets around the address.
-    #[error("is not an address: the port {1} is behind a link without brackets")]
+    /// A port after the interface, without brackets around the address.
+    #[error("is not an address: the port {1} follows a link without brackets")]
     PortOfLink(String, u16),
 }
 
@@ -105,7 +105,7 @@ impl AddressError {
             Self::Nonsense => plain,
             Self::NoLink(_) => "write an interface that `ip link` shows".to_owned(),
             Self::PortOfLink(host, port) => format!("write [{host}]:{port}"),
-            Self::NotOfLink => "take out the % and the text behind it".to_owned(),
+            Self::NotOfLink => "remove the % and the text after it".to_owned(),
         }
     }
 }
@@ -139,7 +139,7 @@ pub fn parse_port(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// The address of a DNS server as in the Corefile, maybe with a link; `None` if the text is no such address.
+/// The address of a DNS server as in the Corefile, with or without a link. `None` if the text is no such address.
 #[must_use]
 pub fn dns_address(text: &str) -> Option<SocketAddr> {
     parse_dns_address(text).ok()
@@ -173,7 +173,7 @@ pub fn parse_dns_address(text: &str) -> Result<SocketAddr, AddressError> {
     Ok(SocketAddrV6::new(address, port, 0, link).into())
 }
 
-/// The same for an address without a link.
+/// Reads an address without a link.
 fn parse_unlinked(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(SocketAddr::new(address, DNS_PORT));
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// The system tells the link of peers with such addresses only: another would be known by none.
+    /// The system reports the link of a peer only for such addresses. No peer would match another one.
     #[test]
     fn only_an_address_of_a_link_has_one() {
         for (text, want) in [
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(fix("fe80::1%eth0:5353"), "write [fe80::1%eth0]:5353");
     }
 
-    /// The loopback interface has the name `lo` wherever these tests run.
+    /// The loopback interface is called `lo` wherever these tests run.
     #[test]
     fn a_link_is_known_by_its_name() {
         let by_name = parse_dns_address("fe80::1%lo").unwrap();

@@ -43,12 +43,12 @@ impl Statement {
         }
     }
 
-    /// Reports arguments where none belong.
+    /// Reports arguments where none are allowed.
     pub fn refuse_arguments(&self, report: &mut Report) {
         refuse(&self.name.text, &self.arguments, report);
     }
 
-    /// Reports everything behind a word that takes neither arguments nor options.
+    /// Reports everything after a word that takes neither arguments nor options.
     pub fn refuse_all(&self, report: &mut Report) {
         self.refuse_arguments(report);
         self.refuse_options(report);
@@ -58,7 +58,7 @@ impl Statement {
     pub fn refuse_options(&self, report: &mut Report) {
         for line in &self.lines {
             let message = format!("{} has no option {}", self.name.text, line.name.shown());
-            report.error(&line.name.place, message, "it has no options: take it out");
+            report.error(&line.name.place, message, "it has no options: remove it");
         }
     }
 
@@ -92,7 +92,7 @@ impl Line {
         Some(&self.arguments)
     }
 
-    /// Reports arguments where none belong.
+    /// Reports arguments where none are allowed.
     pub fn refuse_arguments(&self, report: &mut Report) {
         refuse(&self.name.text, &self.arguments, report);
     }
@@ -119,8 +119,8 @@ impl Line {
     /// Sets an option. If it was set before, it is replaced with a warning.
     pub fn set<T>(&self, slot: &mut Option<T>, value: Option<T>, report: &mut Report) {
         if slot.is_some() && value.is_some() {
-            let message = format!("{} is given twice, the last one counts", self.name.text);
-            report.warn(&self.name.place, message, "take one out");
+            let message = format!("{} is given twice, and the last one counts", self.name.text);
+            report.warn(&self.name.place, message, "remove one");
         }
         if value.is_some() {
             *slot = value;
@@ -132,6 +132,6 @@ impl Line {
 fn refuse(owner: &str, words: &[Token], report: &mut Report) {
     if let Some(first) = words.first() {
         let message = format!("{owner}: {} is one argument too many", first.shown());
-        report.error(&first.place, message, "take it out");
+        report.error(&first.place, message, "remove it");
     }
 }

@@ -1,4 +1,4 @@
-//! What tells one Corefile from another: its words with imports and environment put in, not their places.
+//! The digest of a Corefile: of its words with imports and environment, without their places.
 
 use std::fmt::Write;
 

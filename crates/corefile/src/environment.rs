@@ -1,7 +1,7 @@
 //! Puts environment variables into words: `{$NAME}` and `{%NAME%}`.
 //!
-//! As in CoreDNS: `{%…%}` first, then `{$…}`; an unset variable is empty; the result stays one word
-//! and is looked at again, so a value may name another variable; `{$}` ends it for its word.
+//! As in CoreDNS, `{%…%}` comes before `{$…}`, and an unset variable is empty. The result stays one word. It is
+//! searched again, so a value may name another variable. `{$}` ends the replacement in its word.
 
 /// The environment, given as an argument.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -21,7 +21,7 @@ pub(super) struct Endless(String);
 /// The text with its variables replaced.
 ///
 /// # Errors
-/// [`Endless`] when that does not end.
+/// [`Endless`] when a variable refers to itself.
 pub(super) fn expand(text: &str, env: Environment<'_>) -> Result<String, Endless> {
     let text = replace(text.to_owned(), "{%", "%}", env)?;
     replace(text, "{$", "}", env)
@@ -57,7 +57,6 @@ fn replace(
 mod tests {
     use super::*;
 
-    /// The environment of these tests.
     fn env(name: &str) -> Option<String> {
         let value = match name {
             "X" => "p q",

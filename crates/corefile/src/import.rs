@@ -17,7 +17,7 @@ const MAX_IMPORTS: usize = 10_000;
 
 #[derive(Debug, thiserror::Error)]
 enum ImportError {
-    #[error("the pattern '{0}' has other wildcards than one '*' and one '?'")]
+    #[error("the pattern '{0}' has more wildcards than one '*' and one '?'")]
     Wildcards(String),
     #[error("file to import not found: {0}")]
     NotFound(String),
@@ -136,7 +136,7 @@ impl Parser<'_> {
         if let Some(pair) = body.windows(2).find(imports_itself) {
             let message = format!("the snippet '{name}' imports itself");
             self.report
-                .error(&pair[1].place, message, "take this import out");
+                .error(&pair[1].place, message, "remove this import");
         } else if self.snippets.contains_key(name) {
             let message = format!("the snippet '{name}' is defined twice");
             self.report
@@ -146,7 +146,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts in the snippet or files that an import names; `keyword` is the word `import`.
+    /// Inserts the snippet or files of an import. `keyword` is the word `import`.
     pub fn import(&mut self, keyword: &Token) {
         let mut arguments = Vec::new();
         while self.peek().is_some_and(|token| !token.is_close()) {
@@ -173,7 +173,7 @@ impl Parser<'_> {
         if self.imports > MAX_IMPORTS {
             if self.imports == MAX_IMPORTS + 1 {
                 let message = format!("more than {MAX_IMPORTS} imports");
-                let fix = "an import leads back to itself: take it out";
+                let fix = "an import imports itself: remove it";
                 self.report.error(&argument.place, message, fix);
             }
             return;
@@ -184,7 +184,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts in the files that an import names.
+    /// Inserts the files of an import.
     fn import_files(&mut self, argument: &Token) {
         let files = match find(&argument.text, &argument.place.file) {
             Ok(files) => files,
@@ -197,10 +197,13 @@ impl Parser<'_> {
         };
         if files.is_empty() {
             let message = format!("no file matches {}", argument.shown());
-            self.report
-                .warn(&argument.place, message, "this is fine if none is meant to");
+            self.report.warn(
+                &argument.place,
+                message,
+                "ignore this if no file should match",
+            );
         }
-        // The first is put in last, so that it is read first.
+        // The first file is inserted last, so that it is read first.
         for file in files.into_iter().rev() {
             let name: Arc<str> = file.display().to_string().into();
             match fs::read(&file) {
@@ -210,7 +213,7 @@ impl Parser<'_> {
                 }
                 Err(error) => {
                     let message = format!("cannot read {name}: {error}");
-                    let fix = "name files only, such as *.server, and let them be readable";
+                    let fix = "name only files, such as *.server, and make them readable";
                     self.report.error(&argument.place, message, fix);
                 }
             }
@@ -275,8 +278,8 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(refused("*/*.server").contains("other wildcards"));
-        assert!(refused("[ab].server").contains("other wildcards"));
+        assert!(refused("*/*.server").contains("more wildcards"));
+        assert!(refused("[ab].server").contains("more wildcards"));
         assert!(refused("nothing").contains("file to import not found"));
     }
 }

@@ -1,11 +1,11 @@
 //! Splits a Corefile into words exactly as CoreDNS does, and notes the place of each.
 //!
-//! Words are separated by white space. A `"` opens a quoted word only as the first character of a
-//! word; in it `\"` is the only escape and line ends are kept. `#` outside quotes begins a comment
-//! anywhere. Whether a word was quoted is forgotten: `"{"` is a brace.
+//! Words are separated by white space. A `"` opens a quoted word only as the first character of a word. The only escape
+//! in it is `\"`, and it may have line ends. `#` outside quotes begins a comment anywhere. A word does not remember its
+//! quotes: `"{"` is a brace.
 //!
-//! One oddity is kept, with a warning: a `#` inside a word hides only the rest of that word. In
-//! `a b#c d` the `d` is read.
+//! One oddity of CoreDNS gives a warning: a `#` inside a word hides only the rest of that word. In `a b#c d` the `d` is
+//! read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,14 +16,14 @@ use crate::place::{Place, Report};
 /// One word of a Corefile.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The start; of a quoted word its opening quote.
+    /// The place of its first character, which may be the opening quote.
     pub place: Place,
     /// The text, without quotes.
     pub text: String,
-    /// Whether it is the first of its line. A word after a quoted one of several lines is on the
-    /// line where the quoted one began.
+    /// Whether it is the first of its line. A word after a quoted word of several lines is on the line where the quoted
+    /// word began.
     pub(super) starts_line: bool,
-    /// Whether it is behind the word `secret` on its line: messages must not repeat it.
+    /// Whether it follows the word `secret` on its line. Messages must not repeat it.
     confidential: bool,
 }
 
@@ -52,7 +52,7 @@ impl Token {
         Cow::Owned(format!("'{}'", text.escape_debug()))
     }
 
-    /// The same word with another text.
+    /// A copy of the word with another text.
     pub fn with_text(&self, text: String) -> Self {
         Self {
             text,
@@ -66,7 +66,7 @@ impl Token {
     }
 }
 
-/// The place alone: the text may be a secret.
+/// Shows the place alone: the text may be a secret.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({})", self.place)
@@ -78,11 +78,11 @@ enum State {
     /// A comment that runs to the end of its line.
     Comment,
     Word,
-    /// A comment glued to a word, begun at this column.
+    /// A comment without space before it, begun at this column.
     GluedComment(u32),
-    /// A quoted word; whether the last character was a backslash.
+    /// A quoted word, with a flag for a preceding backslash.
     Quoted {
-        /// Whether a backslash waits for its character.
+        /// Whether the previous character was an escaping backslash.
         escaped: bool,
     },
 }
@@ -100,7 +100,7 @@ struct Lexer<'a> {
     last_end: Option<u32>,
     /// Whether the line so far has the word `secret`.
     secret_line: bool,
-    /// The place of a `#` that ended with its word though the line goes on.
+    /// The place of a `#` that hid only the rest of its word.
     leak: Option<Place>,
     tokens: Vec<Token>,
     report: &'a mut Report,
@@ -195,14 +195,14 @@ impl Lexer<'_> {
         State::Quoted { escaped: false }
     }
 
-    /// Takes the end of the file.
+    /// Handles the end of the file.
     fn end(&mut self, state: &State) {
         match state {
             State::Between | State::Comment => {}
             State::Word | State::GluedComment(_) => self.finish(self.line),
             State::Quoted { .. } => {
                 let start = self.start.clone();
-                let fix = "close it, or put a quote within a word behind a backslash";
+                let fix = "close it, or write a backslash before a quote within a word";
                 self.report
                     .error(&start, "the quote that opens here is never closed", fix);
                 if !self.text.is_empty() {
@@ -265,7 +265,6 @@ mod tests {
             .collect()
     }
 
-    /// The words of `text`.
     fn words(text: &str) -> Vec<String> {
         placed(text).into_iter().map(|(word, _, _)| word).collect()
     }

@@ -1,4 +1,4 @@
-//! Builds blocks, directives and their lines from words, with snippets and imports put in.
+//! Builds blocks, directives and their lines from words, with snippets and imports inserted.
 //!
 //! ```text
 //! corefile   := item*
@@ -9,8 +9,8 @@
 //! directives := ( import-line | name argument* [ "{" lines "}" ] )*
 //! ```
 //!
-//! Some texts that CoreDNS accepts are errors here: a stray `}`, a missing one, a `{` on a line of its own, words behind
-//! a block's `}`. After an error reading continues where it is likely to make sense.
+//! Some texts that CoreDNS accepts are errors here: a stray `}`, a missing one, a `{` on a line of its own, words
+//! after a block's `}`. After an error reading continues where it is likely to make sense.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ pub struct Line {
 
 /// The state of the parser.
 pub struct Parser<'a> {
-    /// Words still to be read: those of the file, and on top of them those of imports.
+    /// The words not yet read: the file's, with those of imports on top.
     frames: Vec<vec::IntoIter<Token>>,
     /// The snippets so far.
     pub snippets: BTreeMap<String, Vec<Token>>,
@@ -92,7 +92,7 @@ pub fn parse(
 }
 
 impl Parser<'_> {
-    /// The next word, which is not taken.
+    /// The next word, which stays.
     pub fn peek(&mut self) -> Option<&Token> {
         while self.frames.last()?.as_slice().is_empty() {
             self.frames.pop();
@@ -115,7 +115,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts words in front of those still to be read.
+    /// Inserts words before those not yet read.
     pub(super) fn put_in(&mut self, mut tokens: Vec<Token>) {
         if let Some(first) = tokens.first_mut() {
             first.starts_line = true;
@@ -141,7 +141,7 @@ impl Parser<'_> {
             if token.is_close() {
                 let message = "'}' without a '{' before it";
                 self.report
-                    .error(&token.place, message, "take it out, or open the block");
+                    .error(&token.place, message, "remove it, or open the block");
             } else if token.is_open() {
                 let message = "a block without a zone before its '{'";
                 self.report
@@ -156,7 +156,7 @@ impl Parser<'_> {
         blocks
     }
 
-    /// Reads a server block that begins with `first`; none for a snippet.
+    /// Reads a server block that begins with `first`. `None` for a snippet.
     fn block(&mut self, first: Token) -> Option<Block> {
         let place = first.place.clone();
         let keys = self.keys(first);
@@ -198,12 +198,12 @@ impl Parser<'_> {
                 }
                 if key.text.is_empty() {
                     self.report
-                        .error(&place, "a comma without a zone", "take the comma out");
+                        .error(&place, "a comma without a zone", "remove the comma");
                 } else {
                     keys.push(key);
                 }
             }
-            let fix = "take the comma out, or write another zone";
+            let fix = "remove the comma, or write another zone";
             if more
                 && self
                     .peek()
@@ -234,7 +234,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes all words through the `}` that closes the block opened at `open`; returns those before it.
+    /// Takes all words up to the `}` that closes the block opened at `open`. Returns those before it.
     pub fn balanced(&mut self, open: &Place) -> Vec<Token> {
         let mut body = Vec::new();
         let mut depth = 1_usize;
@@ -253,7 +253,7 @@ impl Parser<'_> {
         body
     }
 
-    /// Reports a `{` without its `}`.
+    /// Reports a `{` without a `}`.
     fn never_closed(&mut self, open: &Place) {
         let fix = "write the '}' on a line of its own where the block ends";
         self.report.error(open, "the '{' here is never closed", fix);
@@ -266,7 +266,7 @@ impl Parser<'_> {
         while let Some(token) = self.take() {
             if token.is_close() {
                 if open.is_none() {
-                    let fix = "take it out, or write '{' behind the zones above";
+                    let fix = "remove it, or write '{' after the zones above";
                     self.report
                         .error(&token.place, "'}' without a '{' before it", fix);
                 } else if !token.starts_line && !first {
@@ -278,7 +278,7 @@ impl Parser<'_> {
             if token.text == "import" {
                 self.import(&token);
             } else if token.is_open() {
-                let fix = "write it behind the directive it belongs to";
+                let fix = "write it after the directive it belongs to";
                 self.report
                     .error(&token.place, "'{' at the start of a line", fix);
                 self.balanced(&token.place);
@@ -318,7 +318,7 @@ impl Parser<'_> {
             Some(open) => self.report.error(
                 &token.place,
                 format!(
-                    "the block of {shown} begins before the one opened in line {} ends",
+                    "the block of {shown} begins before the block opened in line {} ends",
                     open.line
                 ),
                 "write the missing '}' on a line before it",
@@ -331,14 +331,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a `}` behind another word.
+    /// Reports a `}` after another word.
     fn close_not_alone(&mut self, token: &Token) {
         let fix = "write it on the next line";
         self.report
             .error(&token.place, "'}' must be on a line of its own", fix);
     }
 
-    /// Reads a directive behind its name.
+    /// Reads a directive after its name.
     fn directive(&mut self, name: Token) -> Statement {
         let mut directive = Statement {
             name,
@@ -375,13 +375,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports words behind a `}`, except another `}`.
+    /// Reports words after a `}`, except another `}`.
     fn nothing_more(&mut self) {
         while self.peek().is_some_and(|token| !token.is_close()) {
             let Some(token) = self.next_on_line() else {
                 return;
             };
-            let message = format!("{} is behind a '}}'", token.shown());
+            let message = format!("{} follows a '}}'", token.shown());
             self.report
                 .error(&token.place, message, "write it on the next line");
         }
@@ -437,7 +437,7 @@ impl Parser<'_> {
 
     /// Reports and skips a block inside a directive's block.
     fn block_in_block(&mut self, open: &Token) {
-        let fix = "take it out: a directive's block has plain lines only";
+        let fix = "remove it: the block of a directive has only plain lines";
         self.report
             .error(&open.place, "a block inside a directive's block", fix);
         self.balanced(&open.place);

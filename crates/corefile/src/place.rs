@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A place in a file, in the form that editors understand.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The file as it was named: an imported file relative to the importing one.
+    /// The file, as its importer or the command line names it. An imported file is relative to the importing one.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
@@ -32,7 +32,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A problem at a place. Never holds a secret.
+/// A problem at a place. It never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The place.
@@ -52,13 +52,13 @@ impl fmt::Display for Problem {
 /// Collects problems, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// These make the configuration unusable.
+    /// The problems that make the configuration unusable.
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
 impl Report {
-    /// Notes something that makes the configuration unusable.
+    /// Adds a problem that makes the configuration unusable.
     pub fn error(&mut self, place: &Place, message: impl Into<String>, fix: impl Into<String>) {
         let (message, fix) = (message.into(), fix.into());
         self.errors.push(Problem {
@@ -68,7 +68,7 @@ impl Report {
         });
     }
 
-    /// Notes something that works, but maybe not as intended.
+    /// Adds a problem of a configuration that works, but maybe not as intended.
     pub fn warn(&mut self, place: &Place, message: impl Into<String>, fix: impl Into<String>) {
         let (message, fix) = (message.into(), fix.into());
         self.warnings.push(Problem {
@@ -80,11 +80,7 @@ impl Report {
 
     /// Refuses a word of CoreDNS that is not supported, with the reason.
     pub fn not_supported(&mut self, place: &Place, what: &str, why: &str) {
-        self.error(
-            place,
-            format!("{what}: not supported: {why}"),
-            "take it out",
-        );
+        self.error(place, format!("{what}: not supported: {why}"), "remove it");
     }
 
     /// Errors and warnings, each in the order of their places, without duplicates from several uses of a snippet.

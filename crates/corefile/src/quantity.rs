@@ -32,13 +32,13 @@ impl fmt::Display for GoDuration {
 /// The text is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Not in Go's notation.
+    /// It is not in Go's notation.
     #[error("not a duration such as 300ms, 30s or 1h5m")]
     Notation,
-    /// A minus.
+    /// It is negative.
     #[error("a duration must not be negative")]
     Negative,
-    /// More than Go can hold: 2^63-1 nanoseconds, about 292 years.
+    /// It is more than Go can hold: 2^63-1 nanoseconds, about 292 years.
     #[error("the duration is too long")]
     TooLong,
 }
@@ -106,7 +106,7 @@ pub fn duration_or_seconds(text: &str) -> Result<Duration, DurationError> {
 /// The longest duration of Go, in nanoseconds.
 const GO_LONGEST_NANOS: u128 = (1 << 63) - 1;
 
-/// The digits that a text begins with, and the rest.
+/// The leading digits of a text, and the rest.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(
         text.find(|c: char| !c.is_ascii_digit())
@@ -133,7 +133,7 @@ fn scaled(whole: &str, fraction: &str, unit: u128) -> Option<u128> {
         "" => Some(0),
         digits => digits.parse::<u128>().ok(),
     };
-    // Sixteen digits of an hour are less than a nanosecond.
+    // The sixteenth digit of an hour is less than a nanosecond.
     let fraction = &fraction[..fraction.len().min(16)];
     let power = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     let part = number(fraction)? * unit / power;

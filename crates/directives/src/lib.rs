@@ -1,6 +1,6 @@
-//! The directives of the Corefile: what each says, and what answers at query time where it says so.
+//! The directives of the Corefile: the settings of each, and its handler if it has one.
 //!
-//! Each has a folder of its word.
+//! Each has a folder with its name.
 
 pub mod config;
 pub mod handlers;

@@ -1,45 +1,41 @@
 //! Compression of names (RFC 1035 section 4.1.4): the places of name suffixes in a message.
 //!
 //! The table is a hash map from name suffix to place in the message. Each hit is compared with the message, letter by
-//! letter, so a pointer never changes the case of a name (RFC 5936 section 3.4). Most names of a zone end as the
-//! previous name did. So that name is remembered, with the hash and the place of each of its suffixes, and shared
+//! letter, so a pointer never changes the case of a name (RFC 5936 section 3.4). Most names of a zone share a suffix
+//! with the previous name. So that name is remembered, with the hash and the place of each of its suffixes, and shared
 //! suffixes are neither hashed nor looked up again.
 
 use crate::ordered::{MAX_LABELS, OrderedTrail, OwnerRef, POINTER_END, UNKNOWN};
 use crate::wire_name::{MAX_NAME_OCTETS, wire_name_len};
 
-/// How many further places of the table are tried for a suffix.
+/// The number of further places of the table that a search for a suffix tries.
 const PROBES: usize = 8;
 
-/// The use of a name. Names of one use follow each other in order, so each use has its own trail.
+/// The use of a name. Owners come in an order of their own, and so do names in data: each role has its own trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The owner of a record, or the question's name.
     Owner = 0,
-    /// A name within a record's data.
     Data = 1,
 }
 
-/// The names of one message.
 #[derive(Debug)]
 pub(super) struct Compressor {
     table: Table,
-    /// The last name of each role.
     trails: [Trail; 2],
-    /// How the names of this message are written.
-    way: Way,
-    /// The last owner of those that come in order.
+    /// The form in which the names of this message are written.
+    mode: Mode,
     ordered: OrderedTrail,
 }
 
-/// How the names of a message are written.
+/// The form in which the names of a message are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// There is none yet but that of the question.
+enum Mode {
+    /// No name is written yet, except the question's.
     Open,
     /// Owners in order so far, each against the one before it.
     Ordered,
-    /// By the table, which knows all names.
+    /// By the table, which holds all names.
     Table,
 }
 
@@ -48,25 +44,23 @@ enum Way {
 struct Table {
     /// Epoch (16 bits), hash (32), place (16).
     slots: Box<[u64]>,
-    /// Tells this message's entries from those of earlier ones.
+    /// Marks the entries of this message. Other entries are of earlier messages.
     epoch: u16,
     /// Entries made since [`Compressor::forget_undo`].
     undo: Vec<usize>,
 }
 
-/// The last name that was written. A suffix has its count of labels as its index.
+/// The last name that was written. The index of a suffix is its count of labels.
 #[derive(Debug)]
 struct Trail {
     wire: [u8; 255],
-    /// How many they are; 0: there is no name.
+    /// The octets of the name; 0 when there is none.
     len: usize,
-    /// How many labels it has.
     labels: usize,
-    /// How many octets each suffix has.
+    /// The octets of each suffix.
     octets: [u8; MAX_LABELS],
-    /// The hash of each suffix.
     hashes: [u64; MAX_LABELS],
-    /// The place of each suffix, if known.
+    /// The place of each suffix, or [`UNKNOWN`].
     places: [u16; MAX_LABELS],
 }
 
@@ -97,7 +91,8 @@ impl Trail {
         for suffix in 1..=labels {
             let start = usize::from(starts[labels - suffix]);
             let octets = wire.len() - start;
-            // A length octet may look like a letter: the suffix counts only where one began, too.
+            // A length octet may look like a letter, so the suffix counts only if a suffix of the last name began
+            // there.
             let is_shared = shared + 1 == suffix
                 && suffix <= self.labels
                 && octets <= common
@@ -131,15 +126,14 @@ impl Compressor {
                 undo: Vec::new(),
             },
             trails: [const { Trail::new() }; 2],
-            way: Way::Open,
+            mode: Mode::Open,
             ordered: OrderedTrail::new(),
         }
     }
 
-    /// Begins a message.
     pub(super) fn begin(&mut self) {
         self.forget_trails();
-        self.way = Way::Open;
+        self.mode = Mode::Open;
         if self.table.epoch == u16::MAX {
             self.table.slots.fill(0);
             self.table.epoch = 0;
@@ -160,7 +154,7 @@ impl Compressor {
         }
     }
 
-    /// The message is cut at a place.
+    /// Forgets the places at or after `end`, where the message was cut.
     pub(super) fn cut(&mut self, end: usize) {
         self.forget_trails();
         for entry in &mut self.table.slots {
@@ -171,7 +165,6 @@ impl Compressor {
         }
     }
 
-    /// The next names follow none.
     const fn forget_trails(&mut self) {
         self.trails[0].len = 0;
         self.trails[0].labels = 0;
@@ -179,14 +172,14 @@ impl Compressor {
         self.trails[1].labels = 0;
     }
 
-    /// Whether the message has no name yet but that of the question.
+    /// Whether no name is written yet, except the question's.
     pub(super) fn is_open(&self) -> bool {
-        self.way == Way::Open
+        self.mode == Mode::Open
     }
 
     /// Prepares for names in any order and in data: enters the names of the message into the table.
     pub(super) fn settle(&mut self, message: &[u8]) {
-        if self.way == Way::Ordered {
+        if self.mode == Mode::Ordered {
             let mut pending = std::mem::take(&mut self.ordered.pending);
             let mut wire = Vec::with_capacity(MAX_NAME_OCTETS);
             for place in pending.drain(..) {
@@ -195,7 +188,7 @@ impl Compressor {
             }
             self.ordered.pending = pending;
         }
-        self.way = Way::Table;
+        self.mode = Mode::Table;
     }
 
     /// Enters the labels at a place, up to their pointer. `wire` is empty, and is filled with the whole name.
@@ -226,27 +219,27 @@ impl Compressor {
         }
     }
 
-    /// The owner that was just written is the first of those that come in order.
+    /// Begins the order with the owner that was just written.
     pub(super) fn begin_order(&mut self, owner: OwnerRef<'_>) {
         let labels = owner.key.iter().filter(|octet| **octet == 0).count();
         let trail = &self.trails[Role::Owner as usize];
         if owner.relative.is_empty() && labels <= trail.labels {
             let places = &trail.places[trail.labels - labels..=trail.labels];
             self.ordered.begin(owner.key, places);
-            self.way = Way::Ordered;
+            self.mode = Mode::Ordered;
         }
     }
 
     /// The trail of the last owner and the count of labels that this owner shares with it, when both are in order.
     pub(super) fn in_order(&mut self, owner: OwnerRef<'_>) -> Option<(&mut OrderedTrail, usize)> {
-        if self.way != Way::Ordered {
+        if self.mode != Mode::Ordered {
             return None;
         }
         let shared = self.ordered.shared(owner)?;
         Some((&mut self.ordered, shared))
     }
 
-    /// Notes an uncompressed name at a place of the message.
+    /// Enters an uncompressed name of the message into the table.
     pub(super) fn note(&mut self, message: &[u8], place: usize) {
         let name = &message[place..];
         let Some(name) = wire_name_len(name).map(|length| &name[..length]) else {
@@ -260,8 +253,8 @@ impl Compressor {
         }
     }
 
-    /// Writes a name to the end of a message that begins at `base`, the longest known suffix as a pointer, and
-    /// remembers it.
+    /// Writes a name to the end of a message that begins at `base`, the longest known suffix as a pointer, and stores
+    /// its place.
     pub(super) fn write(&mut self, octets: &mut Vec<u8>, base: usize, wire: &[u8], role: Role) {
         let trail = &mut self.trails[role as usize];
         let is_same = trail.len == wire.len() && trail.wire[..trail.len] == *wire;
@@ -294,7 +287,6 @@ impl Compressor {
 }
 
 impl Table {
-    /// Finds the place of a suffix in the message.
     fn find(&self, message: &[u8], hash: u64, suffix: &[u8]) -> Option<u16> {
         let hash = upper(hash);
         let mut slot = self.slot(hash);
@@ -312,7 +304,7 @@ impl Table {
         None
     }
 
-    /// Remembers the place of a suffix if a pointer can reach it, and gives the place as it is stored.
+    /// Stores the place of a suffix if a pointer can reach it. Returns the place in its stored form.
     fn remember(&mut self, hash: u64, place: usize) -> u16 {
         let Some(kept) = u16::try_from(place).ok().filter(|_| place < POINTER_END) else {
             return UNKNOWN;
@@ -331,7 +323,6 @@ impl Table {
         kept
     }
 
-    /// The first place of the table for a hash.
     fn slot(&self, hash: u32) -> usize {
         hash as usize & (self.slots.len() - 1)
     }
@@ -367,7 +358,7 @@ fn spells(message: &[u8], place: usize, name: &[u8]) -> bool {
     }
 }
 
-/// How many octets two names have in common at their ends.
+/// The octets that two names have in common at their ends.
 fn common_end(one: &[u8], other: &[u8]) -> usize {
     let mut common = 0;
     for (a, b) in one.rchunks_exact(8).zip(other.rchunks_exact(8)) {
@@ -383,12 +374,10 @@ fn common_end(one: &[u8], other: &[u8]) -> usize {
     common + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// The place an entry of the table names.
 const fn place_of(entry: u64) -> usize {
     (entry & 0xffff) as usize
 }
 
-/// The upper half of a hash.
 const fn upper(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -408,7 +397,7 @@ fn mix(seed: u64, label: &[u8]) -> u64 {
     folded_product(hash ^ u64::from_le_bytes(word))
 }
 
-/// The two halves of a product with an odd constant (2^64 over the golden ratio), one laid over the other.
+/// The two halves of a product with an odd constant (2^64 over the golden ratio), XORed.
 fn folded_product(word: u64) -> u64 {
     let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
     let [a, b, c, d, e, f, g, h, ..] = (product ^ (product >> 64)).to_le_bytes();
@@ -455,7 +444,7 @@ mod tests {
         let mut octets = vec![0; 12];
         compressor.write(&mut octets, 0, first, Role::Owner);
         compressor.write(&mut octets, 0, second, Role::Owner);
-        // "b" and "com" are written, "org" is pointed to.
+        // "b" and "com" are written, "org" is a pointer.
         assert_eq!(octets[12 + first.len()..], *b"\x01b\x03com\xc0\x12");
     }
 }

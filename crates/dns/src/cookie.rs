@@ -1,23 +1,22 @@
-//! Server cookies: made from the client's cookie, its address and the time, known again later (RFC 9018).
+//! Server cookies: made from the client's cookie, its address and the time, and recognised later (RFC 9018).
 //!
-//! They let a client know our replies from forged ones, and prove that a client has its address. We answer
-//! those without a cookie all the same.
+//! They let a client know our replies from forged ones, and prove that a client has its address. Requests without a
+//! cookie are answered too.
 //!
 //! # Not implemented
-//! BADCOOKIE (RFC 7873 section 5.2.3: "based on server policy"), and exchanging the secret while
-//! running (section 7.1): each start makes a new one.
+//! BADCOOKIE (RFC 7873 section 5.2.3: "based on server policy"), and a change of the secret while the server runs
+//! (section 7.1): each start makes a new one.
 
 use std::net::IpAddr;
 
 use siphasher::sip::SipHasher24;
 
-/// Octets of a server cookie.
 const SERVER_COOKIE_OCTETS: usize = 16;
 /// The age in seconds at which our cookie is replaced (RFC 9018 section 4.3: half an hour).
 const RENEW_SECONDS: u32 = 1800;
-/// How far ahead of our clock a cookie may be (RFC 9018 section 4.3: five minutes).
+/// The seconds by which a cookie may be ahead of our clock (RFC 9018 section 4.3: five minutes).
 const AHEAD_SECONDS: u32 = 300;
-/// Version 1 and three octets that are reserved (RFC 9018 section 4.2).
+/// Version 1 and three reserved octets (RFC 9018 section 4.2).
 const HEAD: [u8; 4] = [1, 0, 0, 0];
 
 /// Makes server cookies.
@@ -25,14 +24,14 @@ const HEAD: [u8; 4] = [1, 0, 0, 0];
 pub struct CookieSecret([u8; 16]);
 
 impl CookieSecret {
-    /// A secret; it must be random.
+    /// Takes 16 octets, which must be random.
     #[must_use]
     pub const fn new(octets: [u8; 16]) -> Self {
         Self(octets)
     }
 
-    /// The server cookie for a client: the one it brought while that is good and new enough, else another.
-    /// `now`: seconds since 1970.
+    /// The server cookie for a client: the client's own while it is good and new enough, else a new one. `now` is in
+    /// seconds since 1970.
     #[must_use]
     pub fn server_cookie(
         &self,
@@ -56,7 +55,7 @@ impl CookieSecret {
         self.make(client, now, address)
     }
 
-    /// The server cookie of a time (RFC 9018 section 4.4).
+    /// The server cookie for a time (RFC 9018 section 4.4).
     fn make(&self, client: &[u8; 8], time: u32, address: IpAddr) -> [u8; SERVER_COOKIE_OCTETS] {
         let mut cookie = [0; SERVER_COOKIE_OCTETS];
         cookie[..4].copy_from_slice(&HEAD);
@@ -155,7 +154,7 @@ mod tests {
         let there = "192.0.2.2".parse().unwrap();
         let theirs = secret.server_cookie(&[1; 8], &[], there, now - 100);
         assert_eq!(again(&theirs), fresh);
-        // A mapped address is the same client.
+        // A mapped address is the same client's.
         let mapped = "::ffff:192.0.2.1".parse().unwrap();
         assert_eq!(secret.server_cookie(&[1; 8], &[], mapped, now), fresh);
     }

@@ -1,22 +1,24 @@
 //! The OPT record of requests, and the options of replies (RFC 6891).
 //!
-//! Options are looked at only when there are some; those we do not know are ignored (RFC 6891 section 6.1.2).
+//! Unknown options are ignored (RFC 6891 section 6.1.2).
 
 use crate::wire_record::RawRecord;
 
-/// Which name server this is (RFC 5001).
+/// The identity of the server (RFC 5001).
 pub const NSID: u16 = 3;
-/// When the zone expires (RFC 7314).
+/// The subnet of a client (RFC 7871).
+pub const CLIENT_SUBNET: u16 = 8;
+/// The seconds until the zone expires (RFC 7314).
 pub const EXPIRE: u16 = 9;
 /// Cookies (RFC 7873).
 pub const COOKIE: u16 = 10;
-/// How long a connection may stay open (RFC 7828).
+/// The time that a connection may stay open (RFC 7828).
 pub const KEEPALIVE: u16 = 11;
 /// Octets without meaning (RFC 7830).
 pub const PADDING: u16 = 12;
 /// An extended error (RFC 8914).
 pub const EXTENDED_ERROR: u16 = 15;
-/// The serial of the zone that the answer is from (RFC 9660).
+/// The serial of the zone that the answer comes from (RFC 9660).
 pub const ZONEVERSION: u16 = 19;
 
 /// Replies are padded to multiples of this (RFC 8467 section 4.1).
@@ -33,7 +35,7 @@ pub struct Opt<'a> {
     pub version: u8,
     /// The DO bit.
     pub dnssec_ok: bool,
-    /// The options; they fill their place exactly.
+    /// The options, whose lengths add up to the record's data exactly.
     pub options: &'a [u8],
 }
 
@@ -42,11 +44,11 @@ pub struct Opt<'a> {
 pub struct Wishes<'a> {
     /// The identity of the server (RFC 5001).
     pub nsid: bool,
-    /// When the zone expires.
+    /// The time until the zone expires.
     pub expire: bool,
     /// The client's cookie, and ours if it has one.
     pub cookie: Option<(&'a [u8; 8], &'a [u8])>,
-    /// How long the connection may stay open.
+    /// The time that the connection may stay open.
     pub keepalive: bool,
     /// A padded reply.
     pub padding: bool,
@@ -86,7 +88,7 @@ impl<'a> Opt<'a> {
                 // RFC 9660 section 3.1: "a query with a nonempty option: FORMERR".
                 ZONEVERSION if data.is_empty() => wishes.zone_version = true,
                 ZONEVERSION => return None,
-                // RFC 7873 section 5.2.2: a length that no cookie has is FORMERR; the first option counts.
+                // RFC 7873 section 5.2.2: a cookie of a wrong length is FORMERR. The first option counts.
                 COOKIE if wishes.cookie.is_none() => wishes.cookie = Some(cookie(data)?),
                 _ => {}
             }
@@ -95,27 +97,28 @@ impl<'a> Opt<'a> {
     }
 }
 
-/// An option: its code and its data.
-pub(crate) type RawOption<'a> = (u16, &'a [u8]);
+/// The code of an EDNS option, and its data.
+pub type RawOption<'a> = (u16, &'a [u8]);
 
-/// The first option, and the rest.
-pub(crate) fn split(options: &[u8]) -> Option<(RawOption<'_>, &[u8])> {
+/// The first option, and the rest; `None` at the end, and where the rest is no option.
+#[must_use]
+pub fn split(options: &[u8]) -> Option<(RawOption<'_>, &[u8])> {
     let ([c0, c1, l0, l1], rest) = options.split_first_chunk()?;
     let length = usize::from(u16::from_be_bytes([*l0, *l1]));
     let (data, rest) = rest.split_at_checked(length)?;
     Some(((u16::from_be_bytes([*c0, *c1]), data), rest))
 }
 
-/// The client's cookie of 8 octets, and the server's of none, or 8 to 32 (RFC 7873 section 4).
+/// The client's cookie of 8 octets and the server's of 0 or of 8 to 32 (RFC 7873 section 4).
 fn cookie(data: &[u8]) -> Option<(&[u8; 8], &[u8])> {
     let (client, server) = data.split_first_chunk()?;
     matches!(server.len(), 0 | 8..=32).then_some((client, server))
 }
 
-/// Appends an option to those of a reply.
+/// Appends an option to the options of a reply.
 ///
 /// # Panics
-/// When the data is longer than an option can be; ours are short.
+/// If the data is longer than an option can be. Our options are short.
 pub fn push_option(options: &mut Vec<u8>, code: u16, data: &[u8]) {
     let length = u16::try_from(data.len()).expect("options of ours are short");
     options.extend_from_slice(&code.to_be_bytes());
@@ -123,8 +126,8 @@ pub fn push_option(options: &mut Vec<u8>, code: u16, data: &[u8]) {
     options.extend_from_slice(data);
 }
 
-/// Appends the padding that fills a message to whole blocks. `octets` is the length of the message without this
-/// option, `most` the limit.
+/// Appends the padding that fills a message to whole blocks. `octets` is the length of the message without this option,
+/// `most` the limit of the message.
 pub fn push_padding(options: &mut Vec<u8>, octets: usize, most: usize) {
     let least = octets + OPTION_HEAD_OCTETS;
     let Some(room) = most.checked_sub(least) else {
@@ -181,8 +184,8 @@ mod tests {
     #[test]
     fn a_zone_version_is_asked_for_without_data() {
         let mut space = Vec::new();
-        let asked = wishes(&[(ZONEVERSION, &[]), (65_001, &[1])], &mut space).unwrap();
-        assert!(asked.zone_version && !asked.nsid && !asked.padding);
+        let wanted = wishes(&[(ZONEVERSION, &[]), (65_001, &[1])], &mut space).unwrap();
+        assert!(wanted.zone_version && !wanted.nsid && !wanted.padding);
         assert_eq!(wishes(&[(ZONEVERSION, &[0])], &mut Vec::new()), None);
     }
 

@@ -7,19 +7,19 @@ use domain::base::iana::{OptRcode, TsigRcode};
 pub struct Rcode(pub u16);
 
 impl Rcode {
-    /// All is well.
+    /// No error.
     pub const NOERROR: Self = Self(0);
     /// The request is malformed.
     pub const FORMERR: Self = Self(1);
-    /// The server cannot.
+    /// The server failed.
     pub const SERVFAIL: Self = Self(2);
-    /// No such name.
+    /// The name does not exist.
     pub const NXDOMAIN: Self = Self(3);
-    /// The kind of request is not known.
+    /// The server does not know this kind of request.
     pub const NOTIMP: Self = Self(4);
-    /// The server will not.
+    /// The server refuses to answer.
     pub const REFUSED: Self = Self(5);
-    /// The server has no authority for the zone, or the requester none (RFC 2136, RFC 8945).
+    /// The server has no authority for the zone, or the requester has no permission (RFC 2136, RFC 8945).
     pub const NOTAUTH: Self = Self(9);
     /// An EDNS version we do not speak (RFC 6891 section 9); needs OPT.
     pub const BADVERS: Self = Self(16);
@@ -29,14 +29,15 @@ impl Rcode {
 const DSOTYPENI: (Rcode, &str) = (Rcode(11), "DSOTYPENI");
 
 impl Rcode {
-    /// The code of this name, in any case of letters: names of IANA's registry, and NOTIMPL, which CoreDNS accepts too.
+    /// The code of a mnemonic, in any case of letters: a name of IANA's registry, or NOTIMPL, which CoreDNS accepts
+    /// too.
     #[must_use]
     pub fn of_mnemonic(text: &str) -> Option<Self> {
         let upper = text.to_ascii_uppercase();
         if upper == DSOTYPENI.1 {
             return Some(DSOTYPENI.0);
         }
-        // TSIG's table has the names that messages alone do not have.
+        // TSIG's table also has the names that are valid in TSIG alone.
         let code = match upper.parse::<OptRcode>() {
             Ok(code) => code.to_int(),
             Err(()) => TsigRcode::from_mnemonic(upper.as_bytes())?.to_int(),

@@ -1,7 +1,7 @@
 //! DNS values: names, serials, TTLs, records and their wire and text forms. No I/O, no clock.
 //!
-//! Everything that enters as text or as octets enters here, through a checked constructor; inside,
-//! a name is a [`Name`], a serial a [`Serial`], a TTL a [`Ttl`].
+//! Text and octets become values here, through checked constructors: a name is a [`Name`], a serial a [`Serial`], a TTL
+//! a [`Ttl`].
 
 mod compress;
 mod cookie;
@@ -15,6 +15,8 @@ mod record;
 mod rtype;
 mod serial;
 mod sort_key;
+#[cfg(any(test, feature = "testing"))]
+mod steps;
 mod suffix;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

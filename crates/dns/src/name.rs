@@ -1,9 +1,9 @@
-//! Domain names: absolute, checked, case kept, compared without case.
+//! Domain names: absolute, checked, in their own case, compared without case.
 //!
-//! A [`Name`] holds the uncompressed wire form (RFC 1035 section 3.1): length octets, labels, the root's zero.
-//! Equality and hash fold ASCII case (RFC 4343). The order is canonical (RFC 4034 section 6.1). A [`SortKey`] has the
-//! same order as a plain octet string, for indexes: labels from the right, lower case, each closed by a zero octet, so
-//! that the keys of all names below a name begin with its key.
+//! A [`Name`] holds the uncompressed wire form (RFC 1035 section 3.1): length octets, labels, the root's zero. Equality
+//! and hash fold ASCII case (RFC 4343). The order is canonical (RFC 4034 section 6.1). A [`SortKey`] has the same order
+//! as a plain octet string, for indexes: labels from the right, in lower case, each followed by a zero octet. So the
+//! keys of all names below a name begin with its key.
 
 mod wire_text;
 
@@ -18,38 +18,38 @@ use crate::wire_name::{Labels, MAX_LABEL_OCTETS, MAX_NAME_OCTETS, wire_is_within
 
 pub use wire_text::WireText;
 
-/// The most compression pointers that we follow for one name, as in CoreDNS's library. A name has at most 127 labels: with
-/// more pointers than labels, some lead to another pointer and not to a label.
+/// The most compression pointers that we follow for one name, as in CoreDNS's library. A name has at most 127 labels:
+/// with more pointers than labels, some lead to another pointer and not to a label.
 const MAX_POINTERS: usize = 126;
 
 /// An absolute domain name.
 #[derive(Clone)]
 pub struct Name(Box<[u8]>);
 
-/// Why a text is no domain name.
+/// The reason why a text is no domain name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Two dots in a row, or a dot in front.
+    /// Two dots in a row, or a leading dot.
     #[error("\"{0}\" has an empty label")]
     EmptyLabel(String),
     /// A label of more than 63 octets.
     #[error("\"{0}\" has a label of more than 63 octets")]
     LongLabel(String),
     /// A label that holds a dot.
-    #[error("\"{0}\" is no label: it holds a dot")]
+    #[error("\"{0}\" is not a label: it has a dot")]
     DotInLabel(String),
     /// More than 255 octets in all.
     #[error("\"{0}\" is longer than 255 octets")]
     LongName(String),
-    /// A backslash that starts no escape (RFC 1035 section 5.1).
+    /// A backslash that starts no valid escape (RFC 1035 section 5.1).
     #[error("\"{0}\" has an escape that is neither \\DDD (000 to 255) nor \\X")]
     BadEscape(String),
-    /// Nothing at all.
+    /// The text is empty.
     #[error("a name is missing")]
     Empty,
 }
 
-/// Why octets of a message are no domain name.
+/// The reason why octets of a message are no domain name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The message ends within the name.
@@ -85,8 +85,7 @@ impl Name {
         Self::parse_in(text, &Self::root())
     }
 
-    /// Reads the presentation form; without a last dot it is relative to `origin`, and `@` is the
-    /// origin itself.
+    /// Reads the presentation form. A name without a last dot is relative to `origin`, and `@` is the origin itself.
     ///
     /// # Errors
     /// [`ParseError`], with the text.
@@ -116,7 +115,7 @@ impl Name {
             }
         }
         if absolute {
-            // The length octet opened after the last dot is the root's zero.
+            // The length octet that was opened after the last dot is the root's zero.
         } else {
             Self::close_label(&mut wire, start, text)?;
             wire.extend_from_slice(&origin.0);
@@ -142,11 +141,11 @@ impl Name {
         }
     }
 
-    /// Reads a name at `at` of a message, following compression pointers backwards only, and not more than 126 of
-    /// them; gives the name and the place after it.
+    /// Reads a name at `at` of a message. It follows compression pointers backwards only, and at most 126 of them.
+    /// Returns the name and the place after it.
     ///
     /// # Errors
-    /// [`DecodeError`]; never panics, whatever the octets.
+    /// [`DecodeError`]. It never panics, whatever the octets are.
     pub fn decode(message: &[u8], at: usize) -> Result<(Self, usize), DecodeError> {
         let mut wire = Vec::with_capacity(64);
         let mut at = at;
@@ -154,6 +153,8 @@ impl Name {
         let mut lowest = at;
         let mut pointers = 0;
         loop {
+            #[cfg(any(test, feature = "testing"))]
+            crate::steps::count_step();
             let length = usize::from(*message.get(at).ok_or(DecodeError::Short)?);
             match length {
                 0 => {
@@ -188,7 +189,7 @@ impl Name {
         Ok((Self(wire.into_boxed_slice()), end.unwrap_or(at + 1)))
     }
 
-    /// Takes octets that are already known to be an uncompressed name, as our own store wrote them.
+    /// Takes octets that our own store wrote as an uncompressed name.
     ///
     /// # Errors
     /// [`DecodeError`] when they are not exactly one uncompressed name.
@@ -206,8 +207,8 @@ impl Name {
         &self.0
     }
 
-    /// The name one label longer: `label.self`. A dot within a label is legal on the wire but never intended in a
-    /// text, where it would look like two labels.
+    /// The name one label longer: `label.self`. A label with a dot is refused: DNS allows it, but in a text it looks
+    /// like two labels, and nobody means it.
     ///
     /// # Errors
     /// [`ParseError`] when the label is empty, too long or holds a dot, or the name would be too long.
@@ -218,7 +219,7 @@ impl Name {
         self.child_octets(label.as_bytes())
     }
 
-    /// As [`Self::child`], for a label of any octets, dots too.
+    /// As [`Self::child`], for a label of any octets, dots included.
     ///
     /// # Errors
     /// [`ParseError`] when the label is empty or too long, or the name would be.
@@ -270,7 +271,7 @@ impl Name {
         Self(wire.into_boxed_slice())
     }
 
-    /// The address whose [`Self::reverse_of`] this is, in any case of letters.
+    /// The address whose [`Self::reverse_of`] this is, whatever the case of its letters.
     #[must_use]
     pub fn reversed_address(&self) -> Option<IpAddr> {
         let labels: Vec<&[u8]> = self.labels().collect();
@@ -293,7 +294,7 @@ impl Name {
             }
             _ => return None,
         };
-        // All else that makes a reverse name, such as how it ends and that a number has no leading zeros.
+        // This also checks the suffix, and that no number has leading zeros.
         (Self::reverse_of(address) == *self).then_some(address)
     }
 
@@ -302,7 +303,7 @@ impl Name {
         Labels(&self.0)
     }
 
-    /// How many labels the name has, the root not counted.
+    /// The number of labels, without the root.
     #[must_use]
     pub fn label_count(&self) -> usize {
         self.labels().count()
@@ -333,8 +334,8 @@ impl Name {
         Self(self.0.to_ascii_lowercase().into_boxed_slice())
     }
 
-    /// The sort key relative to `apex`: the labels below it, from the right. Empty at the apex.
-    /// `None` when the name is not within `apex`.
+    /// The sort key relative to `apex`: the labels below it, from the right. It is empty at the apex, and `None` when
+    /// the name is not within `apex`.
     #[must_use]
     pub fn sort_key(&self, apex: &Self) -> Option<SortKey> {
         SortKey::of_wire(&self.0, &apex.0)
@@ -355,14 +356,13 @@ fn unescape(octets: &mut std::str::Bytes<'_>) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// The error for a bad escape in `text`.
 fn bad_escape(text: &str) -> ParseError {
     ParseError::BadEscape(text.to_owned())
 }
 
 impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
-        // Length octets are at most 63 and so never letters: folding the whole is safe.
+        // Length octets are at most 63, so no length octet is a letter: folding the whole is safe.
         self.0.eq_ignore_ascii_case(&other.0)
     }
 }

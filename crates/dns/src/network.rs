@@ -18,21 +18,21 @@ pub struct Network(IpNet);
 pub struct NotANetwork;
 
 impl Network {
-    /// The range of the one address.
+    /// The range that holds this one address only.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         Self(address.into())
     }
 
-    /// The range of the addresses that share the first `prefix_bits` with `address`; `None` when that
-    /// is more bits than it has.
+    /// The range of the addresses that share the first `prefix_bits` with `address`; `None` when the address has fewer
+    /// bits.
     #[must_use]
     pub fn new(address: IpAddr, prefix_bits: u8) -> Option<Self> {
         let net = IpNet::new(address, prefix_bits).ok()?;
         Some(Self(net.trunc()))
     }
 
-    /// The same addresses, those of IPv4 mapped into IPv6 as IPv4.
+    /// The range with IPv4 addresses in place of those that are mapped into IPv6.
     #[must_use]
     pub fn to_canonical(self) -> Self {
         let address = Self::of(self.address().to_canonical());
@@ -49,21 +49,21 @@ impl Network {
         self.0.addr()
     }
 
-    /// How many leading bits count.
+    /// The number of leading bits that count.
     #[must_use]
     pub fn prefix_bits(&self) -> u8 {
         self.0.prefix_len()
     }
 
-    /// Whether the address is in the range. An IPv4 address is the same when it comes mapped into
-    /// IPv6, as sockets of both families give it.
+    /// Whether the address is in the range. An IPv4 address that is mapped into IPv6, as sockets of both families
+    /// report it, counts as the IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 
-    /// The reverse zones that cover exactly this range: one when the prefix ends at an octet (IPv4)
-    /// or nibble (IPv6), else one for each value of the bits up to the next such end. At most 128.
+    /// The reverse zones that cover exactly this range, at most 128. When the prefix ends at an octet (IPv4) or a
+    /// nibble (IPv6), there is one. Else there is one for each value of the bits up to the next octet or nibble.
     #[must_use]
     pub fn reverse_zones(&self) -> Vec<Name> {
         let step: u8 = if self.address().is_ipv4() { 8 } else { 4 };

@@ -1,26 +1,26 @@
-//! Names of owners that come in canonical order, as a zone keeps them: compressed against the owner before.
+//! Names of owners that come in canonical order, as a zone keeps them: each compressed against the owner before.
 //!
-//! No earlier name shares more labels with a name than the one right before it. So only the places of that one have to
-//! be known, and nothing is hashed or looked up. Such names are not in the compression table until a name of another
-//! kind comes.
+//! An owner shares no more labels with any earlier owner than with the one right before it. So only the places of that
+//! one are known, and nothing is hashed or looked up. These names enter the compression table only when a name out of
+//! order comes.
 
 use crate::SortKey;
 
 /// Pointers have 14 bits (RFC 1035 section 4.1.4).
 pub(super) const POINTER_END: usize = 0x4000;
-/// The most labels of a name, and one.
+/// The most labels of a name, plus one.
 pub(super) const MAX_LABELS: usize = 128;
 /// The most octets of a sort key.
 const MAX_KEY_OCTETS: usize = 510;
-/// A place that is not known, or that no pointer reaches.
+/// A place that is not known, or is out of reach for a pointer.
 pub(super) const UNKNOWN: u16 = u16::MAX;
 
-/// An owner as a zone's node has it.
+/// An owner in the form of a zone's node.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnerRef<'a> {
     /// Its sort key, relative to the apex.
     pub key: &'a [u8],
-    /// Its labels below the apex in wire form, when the key alone does not give them back.
+    /// Its labels below the apex in wire form, if the key alone cannot restore them. Else empty.
     pub relative: &'a [u8],
     /// The apex in wire form.
     pub apex: &'a [u8],
@@ -38,17 +38,16 @@ impl OwnerRef<'_> {
     }
 }
 
-/// The last owner that was written. A suffix has its count of labels below the apex as its index.
+/// The last owner that was written. The index of a suffix is its count of labels below the apex.
 #[derive(Debug)]
 pub(super) struct OrderedTrail {
     key: [u8; MAX_KEY_OCTETS],
-    /// The octets of the key.
     len: usize,
-    /// How many labels it has below the apex.
+    /// The number of labels below the apex.
     labels: usize,
-    /// Where each suffix ends in the key.
-    ends: [u16; MAX_LABELS],
-    /// The place of each suffix in the message, if known.
+    /// The end of each suffix in the key.
+    key_ends: [u16; MAX_LABELS],
+    /// The place of each suffix in the message, or [`UNKNOWN`].
     places: [u16; MAX_LABELS],
     /// The places of names that are not in the table.
     pub(super) pending: Vec<u16>,
@@ -60,13 +59,13 @@ impl OrderedTrail {
             key: [0; MAX_KEY_OCTETS],
             len: 0,
             labels: 0,
-            ends: [0; MAX_LABELS],
+            key_ends: [0; MAX_LABELS],
             places: [UNKNOWN; MAX_LABELS],
             pending: Vec::new(),
         }
     }
 
-    /// Begins with an owner that was written otherwise: `places` are those of its suffixes from the apex on.
+    /// Begins with an owner that was written by other means. `places` are those of its suffixes, the apex first.
     pub(super) fn begin(&mut self, key: &[u8], places: &[u16]) {
         self.pending.clear();
         self.labels = 0;
@@ -76,34 +75,34 @@ impl OrderedTrail {
         }
     }
 
-    /// How many labels an owner shares with the one before; `None` when it cannot be written from its key
-    /// or its pointer is not known.
+    /// The number of labels that an owner shares with the one before. `None` when it cannot be written from its key, or
+    /// no pointer to the shared part is known.
     pub(super) fn shared(&self, owner: OwnerRef<'_>) -> Option<usize> {
         if !owner.relative.is_empty() {
             return None;
         }
         let common = common_front(&self.key[..self.len], owner.key);
         let mut shared = self.labels;
-        while usize::from(self.ends[shared]) > common {
+        while usize::from(self.key_ends[shared]) > common {
             shared -= 1;
         }
-        let new = &owner.key[usize::from(self.ends[shared])..];
+        let new = &owner.key[usize::from(self.key_ends[shared])..];
         (self.places[shared] != UNKNOWN && !new.contains(&1)).then_some(shared)
     }
 
-    /// The octets an owner takes that shares so many labels with the one before.
+    /// The octets of an owner that shares `shared` labels with the one before.
     pub(super) fn octets(&self, shared: usize, key: &[u8]) -> usize {
-        // In the key a label is closed by an octet, on the wire one goes before it.
-        key.len() - usize::from(self.ends[shared]) + 2
+        // In the key an octet follows each label; on the wire one precedes it.
+        key.len() - usize::from(self.key_ends[shared]) + 2
     }
 
-    /// Appends such an owner to a message that begins at `base`.
+    /// Appends the owner to a message that begins at `base`.
     pub(super) fn write(&mut self, octets: &mut Vec<u8>, base: usize, shared: usize, key: &[u8]) {
         let start = octets.len() - base;
         self.take_key(shared, key);
         for label in (shared + 1..=self.labels).rev() {
-            let from = usize::from(self.ends[label - 1]);
-            let text = &key[from..usize::from(self.ends[label]) - 1];
+            let from = usize::from(self.key_ends[label - 1]);
+            let text = &key[from..usize::from(self.key_ends[label]) - 1];
             self.places[label] = pointable(octets.len() - base);
             octets.push(u8::try_from(text.len()).expect("labels have at most 63 octets"));
             octets.extend_from_slice(text);
@@ -114,28 +113,28 @@ impl OrderedTrail {
         }
     }
 
-    /// The pointer to the last owner, if there can be one.
+    /// The pointer to the last owner, if a pointer can reach it.
     pub(super) fn pointer(&self) -> Option<u16> {
         let place = self.places[self.labels];
         (place != UNKNOWN).then_some(place | 0xc000)
     }
 
-    /// Replaces the key, which shares so many labels with the last.
+    /// Replaces the key, of which the first `shared` labels stay the same.
     fn take_key(&mut self, shared: usize, key: &[u8]) {
-        let from = usize::from(self.ends[shared]);
+        let from = usize::from(self.key_ends[shared]);
         self.key[from..key.len()].copy_from_slice(&key[from..]);
         (self.len, self.labels) = (key.len(), shared);
         for (at, octet) in key.iter().enumerate().skip(from) {
             if *octet == 0 {
                 self.labels += 1;
-                self.ends[self.labels] =
+                self.key_ends[self.labels] =
                     u16::try_from(at + 1).expect("keys have at most 510 octets");
             }
         }
     }
 }
 
-/// A place as pointers can say it.
+/// The place, or [`UNKNOWN`] if no pointer can reach it.
 fn pointable(place: usize) -> u16 {
     match u16::try_from(place) {
         Ok(place) if usize::from(place) < POINTER_END => place,
@@ -143,7 +142,6 @@ fn pointable(place: usize) -> u16 {
     }
 }
 
-/// How many octets two keys have in common at their fronts.
 fn common_front(one: &[u8], other: &[u8]) -> usize {
     let mut common = 0;
     for (a, b) in one.chunks_exact(8).zip(other.chunks_exact(8)) {

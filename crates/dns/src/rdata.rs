@@ -1,4 +1,4 @@
-//! RDATA: the data of one record in uncompressed wire form, with constructors for the types that we make.
+//! RDATA: the data of one record in uncompressed wire form, with constructors for the types that we generate.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ pub struct Rdata(Box<[u8]>);
 pub struct TooLong(usize);
 
 impl Rdata {
-    /// Octets as they are.
+    /// Takes wire-form octets without a check of their layout.
     ///
     /// # Errors
     /// [`TooLong`] over 65 535 octets.
@@ -78,8 +78,8 @@ impl Rdata {
         &self.0
     }
 
-    /// The domain name in data of this type, for types with a known layout. Used for compression (RFC 1035 types only)
-    /// and for additional data.
+    /// The domain name in data of this type, if its layout is known. Compression uses it (for the types of RFC 1035
+    /// only), and so does additional data.
     #[must_use]
     pub fn name_at(rtype: Rtype, data: &[u8]) -> Option<&[u8]> {
         let start = match rtype {
@@ -94,18 +94,18 @@ impl Rdata {
     }
 }
 
-/// The fields of a SOA record but for the serial (RFC 1035 section 3.3.13).
+/// The fields of a SOA record without the serial (RFC 1035 section 3.3.13).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Soa {
     /// The primary's name.
     pub mname: Name,
-    /// The mailbox of the person in charge.
+    /// The mailbox of the person in charge, as a name.
     pub rname: Name,
-    /// Seconds between a secondary's checks.
+    /// The interval of a secondary's checks.
     pub refresh: Ttl,
-    /// Seconds between checks after a failed one.
+    /// The interval of checks after a failed one.
     pub retry: Ttl,
-    /// Seconds after which a secondary stops answering.
+    /// The time without a successful check after which a secondary stops answering.
     pub expire: Ttl,
     /// TTL of negative answers (RFC 2308 section 4).
     pub minimum: Ttl,
@@ -128,7 +128,7 @@ impl Soa {
         Rdata(wire.into_boxed_slice())
     }
 
-    /// Reads SOA data and its TTL back.
+    /// Reads SOA data back; `ttl` is the TTL of the record.
     #[must_use]
     pub fn decode(data: &[u8], ttl: Ttl) -> Option<(Self, Serial)> {
         let mname_len = wire_name_len(data)?;

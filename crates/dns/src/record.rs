@@ -1,4 +1,4 @@
-//! Records: one by one for rendering, packed in a list for deltas.
+//! Records: single ones for rendering, and packed lists for deltas.
 
 use std::net::IpAddr;
 
@@ -44,7 +44,7 @@ pub struct RrRef<'a> {
     pub ttl: Ttl,
     /// The data, uncompressed wire form.
     pub data: &'a [u8],
-    /// A number that goes with the record; in deltas, which group of causes made it so.
+    /// A number that goes with the record: in a delta, the group of its causes.
     pub tag: u32,
 }
 
@@ -71,7 +71,7 @@ impl RrRef<'_> {
         }
     }
 
-    /// The record on its own.
+    /// An owned copy of the record, without the tag.
     #[must_use]
     pub fn to_record(&self) -> Record {
         Record {
@@ -95,7 +95,7 @@ pub struct RrBlock<'a> {
 }
 
 impl<'a> RrBlock<'a> {
-    /// The first record's data, and where it ends.
+    /// The first record's data, and the place after it in the octets.
     pub fn first(&self) -> Option<(&'a [u8], usize)> {
         let (length, rest) = self.octets.split_first_chunk::<2>()?;
         let length = usize::from(u16::from_be_bytes(*length));
@@ -111,10 +111,10 @@ pub struct RrList {
 }
 
 impl RrList {
-    /// Octets that a record takes in a list beyond those it takes uncompressed on the wire.
+    /// The octets that a record takes in a list beyond its uncompressed wire form.
     pub const MORE_THAN_WIRE: usize = 2;
 
-    /// An empty list with room for so many octets.
+    /// An empty list with room for `octets` octets.
     #[must_use]
     pub fn with_capacity(octets: usize) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl RrList {
         }
     }
 
-    /// Gives each record the tag that `new` says for its old one.
+    /// Replaces each record's tag by the result of `new` for it.
     pub fn retag(&mut self, mut new: impl FnMut(u32) -> u32) {
         let mut at = 0;
         while let Some((rr, rest)) = split_rr(&self.octets[at..]) {
@@ -150,7 +150,7 @@ impl RrList {
         self.count += 1;
     }
 
-    /// This list, and another behind it.
+    /// This list followed by another.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.octets.extend_from_slice(&other.octets);
@@ -158,7 +158,7 @@ impl RrList {
         self
     }
 
-    /// Reads a list as [`Self::as_octets`] wrote it; `None` when it is cut or malformed.
+    /// Reads a list as [`Self::as_octets`] wrote it; `None` when it is incomplete or malformed.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let mut rest = octets;
@@ -180,13 +180,13 @@ impl RrList {
         self.iter().find(same).map(|known| known.tag)
     }
 
-    /// How many records there are.
+    /// The number of records.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the list has no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -204,13 +204,14 @@ impl RrList {
         RrListIter(&self.octets)
     }
 
-    /// The records behind so many octets, where [`RrListIter::octets_left`] said that one begins.
+    /// The records after the first `octets` octets. That place must be the start of a record: see
+    /// [`RrListIter::octets_left`].
     #[must_use]
     pub fn iter_behind(&self, octets: usize) -> RrListIter<'_> {
         RrListIter(self.octets.get(octets..).unwrap_or_default())
     }
 
-    /// Gives back memory that was reserved and not used.
+    /// Returns memory that was reserved and not used.
     pub fn shrink(&mut self) {
         self.octets.shrink_to_fit();
     }
@@ -230,7 +231,7 @@ impl<'a> IntoIterator for &'a RrList {
 pub struct RrListIter<'a>(&'a [u8]);
 
 impl RrListIter<'_> {
-    /// How many octets of the list are still to come.
+    /// The octets of the list that are not yet read.
     #[must_use]
     pub const fn octets_left(&self) -> usize {
         self.0.len()

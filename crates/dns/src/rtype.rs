@@ -26,6 +26,8 @@ impl Rtype {
     pub const SOA: Self = Self(6);
     /// Pointer.
     pub const PTR: Self = Self(12);
+    /// Of a host's machine (RFC 1035 section 3.3.2).
+    pub const HINFO: Self = Self(13);
     /// Mail exchange.
     pub const MX: Self = Self(15);
     /// Text.
@@ -107,7 +109,7 @@ impl FromStr for Rtype {
 /// Classes that `domain` does not name (CS, RFC 1035 section 3.2.4) or names `*` (ANY, section 3.2.5).
 const OTHER_CLASSES: [(u16, &str); 2] = [(2, "CS"), (255, "ANY")];
 
-/// The class of this name, whatever its letters' case.
+/// The class of a name, whatever the case of its letters.
 #[must_use]
 pub fn class_of_name(text: &str) -> Option<u16> {
     let mut others = OTHER_CLASSES.into_iter();

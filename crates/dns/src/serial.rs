@@ -19,7 +19,7 @@ impl Serial {
         Self(wire)
     }
 
-    /// The four octets of the wire, as a number.
+    /// The number as it is on the wire.
     #[must_use]
     pub const fn encode(self) -> u32 {
         self.0
@@ -36,7 +36,7 @@ impl Serial {
         Self(self.0.wrapping_add(step))
     }
 
-    /// The serial that wall-clock seconds suggest: their low 32 bits.
+    /// The serial for a time of the wall clock: the low 32 bits of its seconds.
     #[must_use]
     pub const fn from_wall(unix_seconds: u64) -> Self {
         #[allow(
@@ -46,8 +46,8 @@ impl Serial {
         Self(unix_seconds as u32)
     }
 
-    /// The serial after `previous` at wall-clock `unix_seconds`: the clock when it is ahead, else one
-    /// more. Always after `previous`, whatever the clock says.
+    /// The serial after `previous` at wall-clock `unix_seconds`: the clock's when that is later, else one more than
+    /// `previous`. The result is always after `previous`.
     #[must_use]
     pub fn after(previous: Option<Self>, unix_seconds: u64) -> Self {
         let clock = Self::from_wall(unix_seconds);
@@ -58,14 +58,21 @@ impl Serial {
         }
     }
 
-    /// Whether this serial comes after the other in sequence space. A distance of exactly 2^31 is
-    /// undefined (RFC 1982 section 3.2) and says no.
+    /// How far a later serial is ahead of this one, 1 to [`Self::MAX_STEP`]; `None` when it is not after it.
+    #[must_use]
+    pub fn distance_to(self, later: Self) -> Option<u32> {
+        let distance = later.0.wrapping_sub(self.0);
+        later.is_after(self).then_some(distance)
+    }
+
+    /// Whether this serial comes after the other in sequence space. At a distance of exactly 2^31 the order is
+    /// undefined (RFC 1982 section 3.2), and the result is false.
     #[must_use]
     pub fn is_after(self, other: Self) -> bool {
         self.partial_cmp(&other) == Some(Ordering::Greater)
     }
 
-    /// The later of two serials; the first when their order is undefined.
+    /// The later of two serials; the first if their order is undefined.
     #[must_use]
     pub fn later(self, other: Self) -> Self {
         if other.is_after(self) { other } else { self }

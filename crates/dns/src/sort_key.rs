@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::wire_name::wire_is_within;
 
-/// A name as a sortable octet string, relative to an apex: labels from the right, lower case, each
-/// closed by 0. The octets 0 and 1 within a label are written 1 1 and 1 2. Octet order of keys is
-/// canonical order of names; the keys of all names below a name begin with its key.
+/// A name as a sortable octet string, relative to an apex: labels from the right, in lower case, each followed by 0.
+/// The octets 0 and 1 within a label become 1 1 and 1 2. Keys sort in canonical order of their names. The keys of all
+/// names below a name begin with its key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SortKey(Vec<u8>);
 
@@ -18,7 +18,7 @@ impl SortKey {
         Self::write(wire, apex, &mut key).then_some(Self(key))
     }
 
-    /// As [`Self::of_wire`], into a buffer that is cleared first; false when not within.
+    /// As [`Self::of_wire`], into `key`, which is cleared first. False when the name is not within the apex.
     pub fn write(wire: &[u8], apex: &[u8], key: &mut Vec<u8>) -> bool {
         key.clear();
         if !wire_is_within(wire, apex) {
@@ -58,7 +58,7 @@ impl SortKey {
         &self.0
     }
 
-    /// Writes the wire form of the name of a key, without its apex, in lower case.
+    /// Writes the wire form of a key's name, without its apex, in lower case.
     pub fn write_wire(key: &[u8], wire: &mut Vec<u8>) {
         let mut ends = [0_u16; 128];
         let (mut count, mut is_plain) = (0, true);

@@ -1,12 +1,12 @@
-//! The longest of some names that holds a name: which zone, which block a query is for.
+//! Finds the longest of some names that is a suffix of a name: which zone or which block a query belongs to.
 
 use std::collections::HashMap;
 
-/// Values by name, found for every name at or below it. Names are lower-case wire names.
+/// Values by name. Each counts for its name and all names below it. Names are in lower case, in wire form.
 #[derive(Debug, Clone)]
 pub struct SuffixMap<T> {
     values: HashMap<Box<[u8]>, T>,
-    /// A bit for each length of the names here, in octets. Names of other lengths are not looked up.
+    /// A bit for each length in octets that some name has. Other lengths are not looked up.
     lengths: [u64; 4],
 }
 
@@ -20,7 +20,7 @@ impl<T> Default for SuffixMap<T> {
 }
 
 impl<T> SuffixMap<T> {
-    /// Adds a value; of two for one name the first counts.
+    /// Adds a value. If the name has one already, that one stays.
     pub fn add(&mut self, lower_wire: &[u8], value: T) {
         if let Some(word) = self.lengths.get_mut(lower_wire.len() / 64) {
             *word |= 1 << (lower_wire.len() % 64);
@@ -38,7 +38,7 @@ impl<T> SuffixMap<T> {
         self.values.get(lower_wire)
     }
 
-    /// The value of the longest name that is this one or an ancestor of it.
+    /// The value of the longest name that is this name or an ancestor of it.
     #[must_use]
     pub fn find(&self, lower_wire: &[u8]) -> Option<&T> {
         let mut rest = lower_wire;
@@ -76,7 +76,7 @@ mod tests {
             ("example.org.", Some(1)),
             ("www.example.org.", Some(1)),
             ("xexample.org.", Some(0)),
-            // As long as one that is there, and another.
+            // A name of the same length as one in the map, but a different one.
             ("nettle.examples.", None),
             ("a.nettles.example.", Some(3)),
             ("example.", None),

@@ -10,6 +10,7 @@ use hickory_proto::op::Message;
 use hickory_proto::rr::Record as HickoryRecord;
 use hickory_proto::serialize::binary::{BinEncodable, BinEncoder, NameEncoding};
 
+pub use crate::steps::count_steps;
 use crate::tsig::{Algorithm, Key};
 use crate::{Name, Rdata, RecordText, Rtype, Soa, Ttl};
 
@@ -59,7 +60,7 @@ pub fn record(line: &str, apex: &Name) -> (Name, (Rtype, Ttl, Rdata)) {
     (owner, (rtype, Ttl::decode(ttl.unwrap_or(60)), rdata))
 }
 
-/// Octets of a value, names uncompressed.
+/// The octets of a value, without compression of names.
 fn plain(value: &impl BinEncodable) -> Vec<u8> {
     let mut octets = Vec::new();
     let mut encoder = BinEncoder::new(&mut octets);
@@ -68,7 +69,7 @@ fn plain(value: &impl BinEncodable) -> Vec<u8> {
     octets
 }
 
-/// A record, as hickory read it, as a line of text of ours.
+/// The line of text, in our form, of a record that hickory read.
 pub fn line(record: &HickoryRecord) -> String {
     let octets = plain(record);
     let owner = crate::wire_name_len(&octets).unwrap();
@@ -92,7 +93,7 @@ pub fn query(id: u16, qname: &str, qtype: Rtype) -> Vec<u8> {
     octets
 }
 
-/// Counts one record more in a section (1 to 3).
+/// Counts one more record in a section (1 to 3).
 pub fn count(octets: &mut [u8], section: usize) {
     octets[5 + 2 * section] += 1;
 }
@@ -118,6 +119,30 @@ pub fn ixfr(id: u16, apex: &str, serial: u32) -> Vec<u8> {
     octets
 }
 
+/// Adds a record whose data is a chain of compression pointers, and as many records as fit whose owners begin at the end
+/// of the chain.
+pub fn chained_pointers(mut octets: Vec<u8>, most_octets: usize) -> Vec<u8> {
+    let start = u16::try_from(octets.len() + 11).unwrap();
+    let end = u16::try_from((most_octets / 2).min(16_380)).unwrap();
+    let chain: Vec<u8> = (start..end)
+        .step_by(2)
+        .map(|at| if at == start { start - 11 } else { at - 2 })
+        .flat_map(|at| (0xc000 | at).to_be_bytes())
+        .collect();
+    octets.extend_from_slice(&[0, 0xff, 0, 0, 1, 0, 0, 0, 0]);
+    octets.extend_from_slice(&u16::try_from(chain.len()).unwrap().to_be_bytes());
+    octets.extend_from_slice(&chain);
+    let last = 0xc000 | u16::try_from(octets.len() - 2).unwrap();
+    let owners = (most_octets - octets.len()) / 13;
+    for _ in 0..owners {
+        octets.extend_from_slice(&last.to_be_bytes());
+        octets.extend_from_slice(&[0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0]);
+    }
+    let records = u16::try_from(owners + 1).unwrap();
+    octets[10..12].copy_from_slice(&records.to_be_bytes());
+    octets
+}
+
 /// The key of tests.
 pub fn key(name: &str) -> Key {
     Key::new(
@@ -133,7 +158,7 @@ pub fn is_whole(lines: &[String]) -> bool {
     let soas = lines.iter().filter(|line| **line == lines[0]).count();
     match (lines.first(), lines.get(1)) {
         (None, _) | (Some(_), None) => true,
-        // Differences: the new SOA opens, ends what goes, and closes.
+        // Differences: the new SOA comes first, after the removed records, and last.
         (Some(_), Some(second)) if is_soa(second) && *second != lines[0] => soas == 3,
         (Some(_), Some(_)) => soas == 2,
     }

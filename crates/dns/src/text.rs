@@ -1,4 +1,4 @@
-//! The master file form of records and zones (RFC 1035 section 5.1), for people and for other servers.
+//! The master file form of records and zones (RFC 1035 section 5.1), for people and other servers.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -25,12 +25,11 @@ impl fmt::Display for RecordText<'_> {
     }
 }
 
-/// Lines of successive records. The owner, TTL and type of a line are not formatted again if the next has the same.
+/// Lines of successive records. It does not format the owner, TTL and type again if the next record has the same.
 #[derive(Debug, Default)]
 pub struct RecordLines {
     /// The last line, up to the data.
     head: String,
-    /// The owner, type and TTL that it has.
     of: Option<(Vec<u8>, Rtype, Ttl)>,
 }
 
@@ -50,7 +49,6 @@ impl RecordLines {
     }
 }
 
-/// Writes owner, TTL, class and type.
 fn write_head(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
     match whole_name(rr.owner) {
         Some(owner) => owner.write(out)?,
@@ -59,10 +57,10 @@ fn write_head(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
     write!(out, " {} IN {} ", rr.ttl, rr.rtype)
 }
 
-/// Data for people: the form of its type where we know it, else that of RFC 3597 section 5.
+/// Data for people: in the form of its type if that is known, else in the form of RFC 3597 section 5.
 fn write_data(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
     let RrRef { rtype, data, .. } = rr;
-    // Those that fill the zones are written where they go.
+    // The common types of a zone are written directly, without an allocation.
     if let (Rtype::A, Ok(octets)) = (rtype, <[u8; 4]>::try_from(data)) {
         return write_ipv4(octets, out);
     }
@@ -80,7 +78,7 @@ fn write_data(rr: RrRef<'_>, out: &mut impl fmt::Write) -> fmt::Result {
     data.iter().try_for_each(|octet| write!(out, "{octet:02x}"))
 }
 
-/// An address of version 4, in one piece: a zone has nothing more often.
+/// An IPv4 address in one write, as it is the most common data of a zone.
 fn write_ipv4(octets: [u8; 4], out: &mut impl fmt::Write) -> fmt::Result {
     let mut text = [0; 15];
     let mut length = 0;
@@ -139,7 +137,7 @@ const AS_THE_LIBRARY: [Rtype; 6] = [
     Rtype(257),
 ];
 
-/// The text of one of these; `None` for malformed data.
+/// The text of data of one of these types; `None` if it is malformed.
 fn library_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     let mut parser = Parser::from_ref(data);
     let rtype = TheirRtype::from_int(rtype.0);
@@ -149,12 +147,11 @@ fn library_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     (parser.remaining() == 0).then_some(text)
 }
 
-/// A 16-bit number at a place.
+/// The 16-bit number at a place.
 fn number(data: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Data that is exactly one name.
 fn whole_name(data: &[u8]) -> Option<WireText<'_>> {
     (wire_name_len(data) == Some(data.len())).then_some(WireText(data))
 }
@@ -186,7 +183,6 @@ fn strings(mut data: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// SOA data on one line.
 fn soa(data: &[u8]) -> Option<String> {
     let mname_len = wire_name_len(data)?;
     let rname_len = wire_name_len(data.get(mname_len..)?)?;
@@ -207,7 +203,6 @@ mod tests {
     use super::*;
     use crate::{Name, Rdata, Record, Serial, Soa, Ttl};
 
-    /// The line of a record.
     fn line(owner: &str, rtype: Rtype, rdata: Rdata) -> String {
         let record = Record {
             owner: owner.parse().unwrap(),

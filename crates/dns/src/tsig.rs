@@ -1,16 +1,14 @@
 //! TSIG: keys, verifying requests, signing replies and streams of messages (RFC 8945).
 //!
-//! Works on the octets as they came and as they will go. The MACs are those of `ring`, and of `hmac` with
-//! `sha2` for SHA-224; secrets are held by them alone and are in no Debug output. MACs are compared in
-//! constant time.
+//! Works on octets as received and as sent. `ring` computes the MACs, and `hmac` with `sha2` those of SHA-224. Only
+//! these libraries hold the secrets, so no Debug output shows one. MACs are compared in constant time.
 //!
-//! A key of a cut algorithm (hmac-sha256-128) takes requests by that name, and by the name of the whole one
-//! with a MAC that is cut (BIND writes it so); the reply is as the request was.
+//! A key of a cut algorithm (hmac-sha256-128) takes requests by that name. It also takes requests by the name of the
+//! whole algorithm with a cut MAC, as BIND writes them. The reply uses the request's name.
 //!
 //! # Not implemented
-//! hmac-md5 (section 6: "MUST NOT" be used).
-//! Remembering the last time signed of each key (section 5.2.3, a "SHOULD"): parallel transfers from one
-//! secondary would fail on it.
+//! - hmac-md5 (section 6: "MUST NOT" be used). - Remembering the last time signed of each key (section 5.2.3, a
+//!   "SHOULD"): parallel transfers from one secondary would fail on it.
 
 mod key;
 mod reply;
@@ -24,7 +22,7 @@ use crate::{HEADER_OCTETS, Name, Rtype, set_length};
 pub use key::{Algorithm, Key, KeyRing, Keys, UnknownAlgorithm};
 pub use reply::{ReplyTsig, reply_tsig};
 
-/// Seconds a clock may differ (RFC 8945 section 10).
+/// The seconds by which the clocks may differ (RFC 8945 section 10).
 pub const FUDGE: u16 = 300;
 const CLASS_ANY: u16 = 255;
 /// Octets of a TSIG record around its names, MAC and other data: type 2, class 2, TTL 4, length 2; time 6,
@@ -34,29 +32,28 @@ const RECORD_OCTETS: usize = 26;
 /// The result of verifying a request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// Signed by a known key, in time: sign the reply with this.
+    /// Signed by a known key, in time. The session signs the reply.
     Valid(Session),
     /// The record is malformed: FORMERR.
     Malformed,
-    /// NOTAUTH, with a TSIG record that says why.
+    /// NOTAUTH, with a TSIG record that has the error.
     Refused(Refusal),
 }
 
-/// Why a TSIG was not accepted (RFC 8945 section 3).
+/// The reason why a TSIG was not accepted (RFC 8945 section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TsigError {
     /// The MAC is wrong.
     BadSig,
-    /// The key is unknown, or its algorithm another.
+    /// The key is unknown, or has another algorithm.
     BadKey,
     /// The clocks differ too much.
     BadTime,
-    /// The MAC is cut shorter than we accept.
+    /// The MAC is shorter than we accept.
     BadTrunc,
 }
 
 impl TsigError {
-    /// The number on the wire.
     const fn code(self) -> u16 {
         match self {
             Self::BadSig => 16,
@@ -82,38 +79,36 @@ impl fmt::Display for TsigError {
 /// A refused request, with the parts that its reply needs.
 #[derive(Debug)]
 pub struct Refusal {
-    /// Why.
+    /// The error.
     pub error: TsigError,
-    /// The key name the request gave.
+    /// The key's name in the request.
     pub key_name: Name,
-    /// The algorithm the request gave.
+    /// The algorithm in the request.
     algorithm: Name,
-    /// The ID the request was signed with.
+    /// The message ID that the signature covers.
     original_id: u16,
-    /// When the request was signed, seconds since 1970.
+    /// The time of signing, in seconds since 1970.
     time: u64,
     /// The session that signs the reply; only errors of time and truncation are signed.
     session: Option<Session>,
 }
 
-/// A TSIG record as it came.
+/// A TSIG record as received.
 #[derive(Debug)]
 struct Tsig<'a> {
     key_name: Name,
     algorithm: Name,
     /// Seconds since 1970, 48 bits.
     time: u64,
-    /// Seconds the clocks may differ.
     fudge: u16,
     mac: &'a [u8],
-    /// The ID of the message as it was signed.
+    /// The message ID that the signature covers.
     original_id: u16,
     error: u16,
     other: &'a [u8],
 }
 
 impl<'a> Tsig<'a> {
-    /// Reads the TSIG record at a place; `None` when it is malformed.
     fn parse(raw: &'a [u8], at: usize) -> Option<Self> {
         let (key_name, _) = Name::decode(raw, at).ok()?;
         let rr = RawRecord::parse(raw, at)?;
@@ -141,12 +136,12 @@ impl<'a> Tsig<'a> {
         })
     }
 
-    /// The variables of RFC 8945 section 4.3.3. `named`: the algorithm as the record names it.
+    /// The variables of RFC 8945 section 4.3.3. `named` is the algorithm in the record.
     fn variables(&self, key: &Key, named: Algorithm) -> Vec<u8> {
         variables(key, named, self.time, self.fudge, self.error, self.other)
     }
 
-    /// The algorithm, by the name that the record gives it: that of the key, cut or whole.
+    /// The algorithm with the name in the record: the key's own, or the whole one if the key's is cut.
     fn algorithm_of(&self, key: &Key) -> Option<Algorithm> {
         let wire = self.algorithm.as_wire();
         [key.algorithm, key.algorithm.uncut()]
@@ -154,7 +149,7 @@ impl<'a> Tsig<'a> {
             .find(|algorithm| algorithm.is_named(wire))
     }
 
-    /// The header as it was signed: the original ID, one additional record less.
+    /// The header as it was signed: with the original ID, and one additional record fewer.
     fn signed_header(&self, raw: &[u8]) -> [u8; HEADER_OCTETS] {
         let mut header = [0; HEADER_OCTETS];
         header.copy_from_slice(&raw[..HEADER_OCTETS]);
@@ -164,13 +159,13 @@ impl<'a> Tsig<'a> {
         header
     }
 
-    /// Whether the time is within the fudge (RFC 8945 section 5.2.3: equality is).
+    /// Whether the time is within the fudge (RFC 8945 section 5.2.3: equality is allowed).
     const fn is_in_time(&self, now: u64) -> bool {
         self.time.abs_diff(now) <= self.fudge as u64
     }
 }
 
-/// The variables that are digested after a message: all of RFC 8945 section 4.3.3.
+/// The variables that are digested after a message: all fields of RFC 8945 section 4.3.3.
 fn variables(
     key: &Key,
     named: Algorithm,
@@ -204,8 +199,8 @@ fn push_sized(octets: &mut Vec<u8>, data: &[u8]) {
     octets.extend_from_slice(data);
 }
 
-/// Judges a signed request: `tsig_at` is where its TSIG record begins, `now` seconds since 1970. The
-/// checks come in the order of RFC 8945 section 5.2: key, MAC, time, truncation.
+/// Verifies a signed request. `tsig_at` is the place of its TSIG record, `now` is in seconds since 1970. The checks
+/// come in the order of RFC 8945 section 5.2: key, MAC, time, truncation.
 #[must_use]
 pub fn verify(keys: &Keys, raw: &[u8], tsig_at: usize, now: u64) -> Verdict {
     let Some(tsig) = Tsig::parse(raw, tsig_at) else {
@@ -251,14 +246,14 @@ pub fn verify(keys: &Keys, raw: &[u8], tsig_at: usize, now: u64) -> Verdict {
 /// The result of checking a MAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MacCheck {
-    /// It is the MAC, or the front of it.
+    /// The MAC, whole or cut, is right.
     Right,
     Wrong,
-    /// Its length is one that no MAC may have.
+    /// No MAC may have this length.
     Illegal,
 }
 
-/// Checks the MAC of a message; `before` is digested before the message.
+/// Checks the MAC of a message. `before` is digested before the message.
 fn check_mac(
     (key, named): (&Key, Algorithm),
     tsig: &Tsig<'_>,
@@ -267,8 +262,6 @@ fn check_mac(
     tsig_at: usize,
 ) -> MacCheck {
     let hash = key.algorithm.hash_octets();
-    // RFC 8945 section 5.2.2.1: "greater than [the hash] ... less than the larger of 10 (octets) and half
-    // the length of the hash" is FORMERR. An empty MAC is taken as a wrong one.
     match tsig.mac.len() {
         0 => return MacCheck::Wrong,
         length if length > hash || length < (hash / 2).max(10) => return MacCheck::Illegal,
@@ -288,25 +281,25 @@ fn check_mac(
 #[derive(Debug, Clone)]
 pub struct Session {
     key: Arc<Key>,
-    /// The algorithm as the request named it.
+    /// The algorithm in the request.
     named: Algorithm,
-    /// The MAC before: of the request, then of each message.
+    /// The previous MAC: first the request's, then that of each message.
     previous: Vec<u8>,
     /// Whether the next message is the first of the reply.
     first: bool,
-    /// The ID of the request as it was signed.
+    /// The message ID that the request's signature covers.
     original_id: u16,
 }
 
 impl Session {
-    /// The key.
+    /// The key that signs.
     #[must_use]
     pub const fn key(&self) -> &Arc<Key> {
         &self.key
     }
 
-    /// Signs the next message of a reply (RFC 8945 section 5.3.1): `octets` from `base` on are the
-    /// message, with its length in front when `base` is 2. `now`: seconds since 1970.
+    /// Signs the next message of a reply (RFC 8945 section 5.3.1). The message is `octets` from `base` on; a `base` of
+    /// 2 leaves room for its length. `now` is in seconds since 1970.
     pub fn sign(&mut self, octets: &mut Vec<u8>, base: usize, now: u64) {
         let mut before = Vec::with_capacity(2 + self.previous.len());
         push_sized(&mut before, &self.previous);
@@ -335,8 +328,8 @@ impl Session {
     }
 }
 
-/// Signs a request of ours, without length in front; gives its MAC, which its reply's covers. A MAC that is
-/// cut goes under the name of the whole algorithm: peers that cut know no other.
+/// Signs our own request, which has no length in front. Returns the MAC, which the reply's MAC covers. For a key of a
+/// cut algorithm it writes the name of the whole one: peers that cut know no other.
 pub fn sign_request(key: &Key, octets: &mut Vec<u8>, now: u64) -> Vec<u8> {
     let original_id = u16::from_be_bytes([octets[0], octets[1]]);
     let named = key.algorithm.uncut();
@@ -357,7 +350,7 @@ pub fn sign_request(key: &Key, octets: &mut Vec<u8>, now: u64) -> Vec<u8> {
     mac
 }
 
-/// Whether a reply to a request of ours is signed rightly and in time.
+/// Whether the reply to our own request is signed rightly and in time.
 #[must_use]
 pub fn is_reply_valid(key: &Key, request_mac: &[u8], raw: &[u8], tsig_at: usize, now: u64) -> bool {
     let Some(tsig) = Tsig::parse(raw, tsig_at) else {
@@ -375,15 +368,15 @@ pub fn is_reply_valid(key: &Key, request_mac: &[u8], raw: &[u8], tsig_at: usize,
 }
 
 impl Refusal {
-    /// The seconds that the signing clock is ahead of `now` (in seconds since 1970), for an error of time.
+    /// The seconds by which the signing clock is ahead of `now` (in seconds since 1970), if the error is BADTIME.
     #[must_use]
     pub fn seconds_ahead(&self, now: u64) -> Option<i64> {
         let ahead = self.time.cast_signed().saturating_sub(now.cast_signed());
         (self.error == TsigError::BadTime).then_some(ahead)
     }
 
-    /// Puts the TSIG record with the error on the reply: signed for errors of time and truncation,
-    /// without a MAC else (RFC 8945 section 5.3.2).
+    /// Appends the TSIG record with the error to the reply. It is signed for errors of time and truncation, and has no
+    /// MAC otherwise (RFC 8945 section 5.3.2).
     pub fn sign(&self, octets: &mut Vec<u8>, base: usize, now: u64) {
         let clock = now.to_be_bytes();
         let code = self.error.code();
@@ -416,7 +409,7 @@ impl Refusal {
         );
     }
 
-    /// The octets its record takes at most.
+    /// The most octets that its record takes.
     #[must_use]
     pub fn tsig_octets(&self) -> usize {
         let mac = self
@@ -427,20 +420,20 @@ impl Refusal {
     }
 }
 
-/// The fields of a TSIG record that goes out.
+/// The fields of a TSIG record to send.
 struct Fields<'a> {
     key_name: &'a [u8],
     algorithm: &'a [u8],
     /// Seconds since 1970.
     time: u64,
-    /// The ID of the request as it was signed.
+    /// The message ID that the request's signature covers.
     original_id: u16,
     error: u16,
     mac: &'a [u8],
     other: &'a [u8],
 }
 
-/// Appends a TSIG record and counts it.
+/// Appends a TSIG record and counts it in the header.
 fn append(octets: &mut Vec<u8>, base: usize, fields: &Fields<'_>) {
     let mut data = Vec::with_capacity(128);
     data.extend_from_slice(fields.algorithm);

@@ -13,8 +13,7 @@ impl Ttl {
     /// No caching.
     pub const ZERO: Self = Self(0);
 
-    /// A TTL of so many seconds; more than 2^31-1 is read as 0, as RFC 2181 section 8 demands of
-    /// values with the top bit set.
+    /// A TTL of `seconds`. More than 2^31-1 is read as 0: RFC 2181 section 8 demands it of values with the top bit set.
     #[must_use]
     pub const fn decode(seconds: u32) -> Self {
         if seconds > Self::MAX.0 {

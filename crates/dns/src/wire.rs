@@ -1,7 +1,7 @@
 //! Writes DNS messages: header, question, records with compressed names, OPT.
 //!
-//! A writer is made once and used for many messages: its buffer and its compression table
-//! ([`Compressor`]) stay. Names within data are compressed for the types of RFC 1035 only (RFC 3597 section 4).
+//! A writer is used for many messages, and reuses its buffer and its compression table ([`Compressor`]). Names within
+//! data are compressed for the types of RFC 1035 only (RFC 3597 section 4).
 
 mod block;
 
@@ -17,7 +17,7 @@ pub const MAX_MESSAGE_OCTETS: usize = 65_535;
 pub const OPT_OCTETS: usize = 11;
 /// The class IN (RFC 1035 section 3.2.4).
 pub(super) const CLASS_IN: u16 = 1;
-/// A section of records, by place of its count in the header.
+/// A section of records. The number is the place of its count in the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Section {
     /// The answer.
@@ -42,7 +42,7 @@ pub struct OptReply<'a> {
 }
 
 impl OptReply<'_> {
-    /// The octets the record takes.
+    /// The octets of the record in a message.
     #[must_use]
     pub const fn octets(&self) -> usize {
         OPT_OCTETS + self.options.len()
@@ -52,7 +52,6 @@ impl OptReply<'_> {
 /// A place in a message to which it can be cut back.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// Octets in the buffer.
     len: usize,
     counts: [u16; 4],
 }
@@ -60,20 +59,19 @@ pub struct Mark {
 /// Writes one message after the other.
 #[derive(Debug)]
 pub struct MessageWriter {
-    /// The message, after `base` octets for its length.
+    /// The message, with `base` octets before it for its length.
     octets: Vec<u8>,
-    /// 2 when the length goes before the message, 0 when not.
+    /// 2 if the length precedes the message, else 0.
     base: usize,
-    /// The most octets of the message for now.
+    /// The most octets of the message at present.
     limit: usize,
     /// The class of its records.
     class: u16,
     counts: [u16; 4],
-    /// The question's name is in the message and not yet in the table.
+    /// Whether the question's name is in the message but not yet in the table.
     question_pending: bool,
-    /// The names of the message.
     names: Compressor,
-    /// Where owners are made whole.
+    /// Space for an owner in wire form.
     owner: Vec<u8>,
 }
 
@@ -94,7 +92,7 @@ impl MessageWriter {
         }
     }
 
-    /// Begins a message of at most `limit` octets. `prefixed`: two octets for its length go before it.
+    /// Begins a message of at most `limit` octets. With `prefixed`, two octets for its length precede it.
     pub fn begin(&mut self, prefixed: bool, limit: usize, id: u16, flags: u16) {
         self.octets.clear();
         self.base = if prefixed { 2 } else { 0 };
@@ -108,7 +106,7 @@ impl MessageWriter {
         self.names.begin();
     }
 
-    /// Other header flags, response code included.
+    /// Sets other header flags, response code included.
     pub fn set_flags(&mut self, flags: u16) {
         self.octets[self.base + 2..self.base + 4].copy_from_slice(&flags.to_be_bytes());
     }
@@ -118,7 +116,7 @@ impl MessageWriter {
         self.limit = limit.min(MAX_MESSAGE_OCTETS);
     }
 
-    /// The class of the records that follow; IN unless said.
+    /// Sets the class of the records that follow. Without it, the class is IN.
     pub fn set_class(&mut self, class: u16) {
         self.class = class;
     }
@@ -129,26 +127,26 @@ impl MessageWriter {
         self.octets.len() - self.base
     }
 
-    /// Whether no message was begun.
+    /// Whether no message has begun.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.octets.is_empty()
     }
 
-    /// How many records a section has.
+    /// The number of records in a section.
     #[must_use]
     pub fn count(&self, section: Section) -> u16 {
         self.counts[section as usize]
     }
 
-    /// Copies a question as it came: name without pointers, type, class.
+    /// Copies the question of a request: a name without pointers, the type, the class.
     pub fn question(&mut self, question: &[u8]) {
         self.octets.extend_from_slice(question);
         self.counts[0] = 1;
         self.question_pending = true;
     }
 
-    /// The place to come back to.
+    /// The current place, for [`Self::rollback`].
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark {
@@ -157,7 +155,7 @@ impl MessageWriter {
         }
     }
 
-    /// Cuts the message back. Names written since are forgotten.
+    /// Cuts the message back to a mark, and forgets the names written since.
     pub fn rollback(&mut self, mark: Mark) {
         self.index_names();
         self.octets.truncate(mark.len);
@@ -165,7 +163,7 @@ impl MessageWriter {
         self.names.cut(mark.len - self.base);
     }
 
-    /// Writes a record; false, and nothing written, when it does not fit.
+    /// Writes a record. If it does not fit, writes nothing and returns false.
     pub fn record(&mut self, section: Section, rr: RrRef<'_>) -> bool {
         if !rr.rtype.compresses_rdata() && self.len() + 12 + rr.data.len() > self.limit {
             return false;
@@ -177,7 +175,7 @@ impl MessageWriter {
         self.rest(section, start, rr)
     }
 
-    /// As [`Self::record`] for the name of the question, whatever `rr.owner` says.
+    /// As [`Self::record`], with the question's name as the owner instead of `rr.owner`.
     pub fn record_of_question(&mut self, section: Section, rr: RrRef<'_>) -> bool {
         let start = self.octets.len();
         self.names.forget_undo();
@@ -185,7 +183,7 @@ impl MessageWriter {
         self.rest(section, start, rr)
     }
 
-    /// Writes the rest of a record behind its owner and counts it, or removes the record if it does not fit.
+    /// Writes the rest of a record after its owner and counts it. If it does not fit, removes the record.
     fn rest(&mut self, section: Section, start: usize, rr: RrRef<'_>) -> bool {
         self.octets.extend_from_slice(&rr.rtype.0.to_be_bytes());
         self.octets.extend_from_slice(&self.class.to_be_bytes());
@@ -230,7 +228,7 @@ impl MessageWriter {
             .extend_from_slice(data.get(at..).unwrap_or_default());
     }
 
-    /// Writes an OPT record; false, and nothing written, when it does not fit.
+    /// Writes an OPT record. If it does not fit, writes nothing and returns false.
     pub fn opt(&mut self, opt: &OptReply<'_>) -> bool {
         if self.len() + opt.octets() > self.limit {
             return false;
@@ -247,7 +245,7 @@ impl MessageWriter {
         true
     }
 
-    /// Sets counts and length; the message is whole.
+    /// Sets the counts and the length.
     fn close(&mut self) {
         for (index, count) in self.counts.iter().enumerate() {
             let at = self.base + 4 + index * 2;
@@ -256,39 +254,39 @@ impl MessageWriter {
         set_length(&mut self.octets, self.base);
     }
 
-    /// Ends the message: its octets, length first when it was begun so.
+    /// Ends the message and returns its octets, with the length in front if it was begun so.
     pub fn finish(&mut self) -> &[u8] {
         self.close();
         &self.octets
     }
 
-    /// The octets of a message that was ended.
+    /// The octets of the message, which must have ended.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// Ends the message and lets its octets be lengthened; the place where it begins goes along.
+    /// Ends the message. Returns its octets, which may be lengthened, and the place where the message begins.
     pub fn finish_mut(&mut self) -> (&mut Vec<u8>, usize) {
         self.close();
         (&mut self.octets, self.base)
     }
 
-    /// Ends the message and gives its octets away.
+    /// Ends the message and hands over its octets.
     #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         self.close();
         self.take_signed()
     }
 
-    /// Gives the octets of a message away that was ended, and lengthened, by [`Self::finish_mut`].
+    /// Hands over the octets of a message that [`Self::finish_mut`] ended and that may since be longer.
     #[must_use]
     pub fn take_signed(&mut self) -> Vec<u8> {
         let room = self.octets.capacity().clamp(1024, 20_000);
         std::mem::replace(&mut self.octets, Vec::with_capacity(room))
     }
 
-    /// Puts names into the table that are not in it yet: the question's, and owners that came in order.
+    /// Enters pending names into the table: the question's, and owners that came in order.
     fn index_names(&mut self) {
         let message = &self.octets[self.base..];
         if std::mem::take(&mut self.question_pending) {
@@ -303,13 +301,13 @@ impl MessageWriter {
     }
 }
 
-/// Appends a length as 16 bits.
+/// Appends a 16-bit number.
 fn push_u16(octets: &mut Vec<u8>, number: usize) {
     let number = u16::try_from(number).expect("lengths in messages have 16 bits");
     octets.extend_from_slice(&number.to_be_bytes());
 }
 
-/// Writes the length of the message in front of it, where there is room for it.
+/// Writes the length of the message before it, if `base` leaves room for that.
 pub fn set_length(octets: &mut [u8], base: usize) {
     if base == 2 {
         let length = u16::try_from(octets.len() - 2).expect("messages have at most 65535 octets");

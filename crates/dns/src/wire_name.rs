@@ -1,8 +1,8 @@
 //! Names as octets of messages and stores: limits, labels, lengths.
 
-/// The most octets a name may take on the wire, root included (RFC 1035 section 2.3.4).
+/// The most octets of a name on the wire, root included (RFC 1035 section 2.3.4).
 pub(crate) const MAX_NAME_OCTETS: usize = 255;
-/// The most octets a label may have (RFC 1035 section 2.3.4).
+/// The most octets of a label (RFC 1035 section 2.3.4).
 pub(crate) const MAX_LABEL_OCTETS: usize = 63;
 
 /// The labels of an uncompressed wire name.
@@ -48,11 +48,13 @@ pub fn wire_is_within(wire: &[u8], ancestor: &[u8]) -> bool {
     at == skip && wire[skip..].eq_ignore_ascii_case(ancestor)
 }
 
-/// The place after the name at `at`, compressed or not; a pointer must point back.
+/// The place after the name at `at`, compressed or not. Pointers must point back.
 pub(crate) fn skip_name(raw: &[u8], at: usize) -> Option<usize> {
     let start = at;
     let mut at = at;
     loop {
+        #[cfg(any(test, feature = "testing"))]
+        crate::steps::count_step();
         let length = usize::from(*raw.get(at)?);
         match length {
             0 => return (at - start < MAX_NAME_OCTETS).then_some(at + 1),

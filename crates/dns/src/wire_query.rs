@@ -1,7 +1,7 @@
-//! Reads a request as far as a server must know it: header, question, and where OPT and TSIG are.
+//! Reads the parts of a request that a server needs: header, question, and the places of OPT and TSIG.
 //!
-//! Nothing is copied and nothing allocated. Every octet is walked over, so a request that is cut, has
-//! octets left over, or an OPT or TSIG where none may be, is known as malformed here.
+//! It copies and allocates nothing. It reads up to the last octet, so it finds every request that is incomplete, has
+//! extra octets at its end, or has an OPT or TSIG in a wrong place.
 
 use crate::edns::Opt;
 use crate::flags;
@@ -21,18 +21,18 @@ pub struct Query<'a> {
     pub flags: u16,
     /// Records in answer, authority and additional sections.
     pub counts: [u16; 3],
-    /// The question: name, type, class.
+    /// The question: name, type, class. Empty if there is none.
     pub question: &'a [u8],
     /// The OPT record.
     pub opt: Option<Opt<'a>>,
-    /// Where the TSIG record begins; it is the last one.
+    /// The place of the TSIG record, which is the last one.
     pub tsig_at: Option<usize>,
 }
 
-/// Why octets are no request we can serve.
+/// The reason why octets are no request we can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable<'a> {
-    /// Shorter than a header, or a response: no reply is due.
+    /// Shorter than a header, or a response. It gets no reply.
     Silent,
     /// Malformed: FORMERR, with the question if it could be read.
     Malformed {
@@ -51,6 +51,27 @@ impl<'a> Query<'a> {
     /// # Errors
     /// [`Unreadable`], with the parts that a reply needs.
     pub fn parse(raw: &'a [u8]) -> Result<Self, Unreadable<'a>> {
+        match Self::read(raw) {
+            // What follows the header of another operation is not ours to judge: DSO has no records (RFC 8490
+            // section 5.4).
+            Err(Unreadable::Malformed {
+                id,
+                flags,
+                question,
+            }) if flags & flags::OPCODE != 0 => Ok(Self {
+                raw,
+                id,
+                flags,
+                counts: [0; 3],
+                question,
+                opt: None,
+                tsig_at: None,
+            }),
+            read => read,
+        }
+    }
+
+    fn read(raw: &'a [u8]) -> Result<Self, Unreadable<'a>> {
         let number = |at: usize| Some(u16::from_be_bytes([*raw.get(at)?, *raw.get(at + 1)?]));
         let (Some(id), Some(flags), true) = (number(0), number(2), raw.len() >= HEADER_OCTETS)
         else {
@@ -76,7 +97,7 @@ impl<'a> Query<'a> {
                 question = &raw[at..end];
                 at = end;
             }
-            // A query asks one question, or none when it is for a cookie (RFC 9619, RFC 7873 section 5.4).
+            // A query has one question, or none if it is for a cookie (RFC 9619, RFC 7873 section 5.4).
             Some(0) => {}
             _ => return Err(malformed(question)),
         }
@@ -93,7 +114,7 @@ impl<'a> Query<'a> {
         Ok(query)
     }
 
-    /// Walks over all records; `None` when they are malformed.
+    /// Reads all records. `None` when one is malformed.
     fn walk(&mut self, start: usize) -> Option<()> {
         let mut at = start;
         for (section, count) in self.counts.into_iter().enumerate() {
@@ -121,7 +142,7 @@ impl<'a> Query<'a> {
         (at == self.raw.len()).then_some(())
     }
 
-    /// The question's name, as it came; empty when there is no question.
+    /// The question's name as received. Empty when there is no question.
     #[must_use]
     pub fn name(&self) -> &'a [u8] {
         &self.question[..self.question.len().saturating_sub(4)]
@@ -139,7 +160,7 @@ impl<'a> Query<'a> {
         self.question_number(2)
     }
 
-    /// A number of the question, by its distance from the end.
+    /// A number of the question, by its distance from the question's end.
     fn question_number(&self, from_end: usize) -> u16 {
         let at = self.question.len().saturating_sub(from_end);
         match self.question.get(at..at + 2) {
@@ -148,11 +169,12 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The serial of an IXFR: the authority section holds the secondary's SOA of the zone and nothing else
-    /// (RFC 1995 section 3). Of its data only the serial counts; some secondaries leave the names out.
+    /// The serial of an IXFR request. The authority section must begin with the secondary's SOA of the zone (RFC 1995
+    /// section 3). Further records there are ignored, as by NSD and Knot. Only the serial of the SOA's data is read: some
+    /// secondaries leave the names out.
     #[must_use]
     pub fn ixfr_serial(&self) -> Option<Serial> {
-        let [0, 1, _] = self.counts else {
+        let [0, 1..=u16::MAX, _] = self.counts else {
             return None;
         };
         let at = HEADER_OCTETS + self.question.len();

@@ -1,10 +1,10 @@
-//! Records of a message that is not ours, their names and data not decoded.
+//! Records of a received message, their names and data not decoded.
 
 use crate::Rtype;
 use crate::wire::HEADER_OCTETS;
 use crate::wire_name::skip_name;
 
-/// A record of a message, its name not followed.
+/// A record of a message, without its name.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'a> {
     /// The type.
@@ -36,14 +36,14 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// The records of a message, responses included, each with the place of its section: 0 for the answer, 1 for authority, 2
-/// for additional. They end early where the message is malformed.
+/// The records of a message, which may be a response. Each comes with the index of its section: 0 for the answer, 1 for
+/// authority, 2 for additional. The iterator ends early if the message is malformed.
 #[derive(Debug)]
 pub struct RawRecords<'a> {
     raw: &'a [u8],
     /// The place of the next record.
     at: usize,
-    /// The number of records that are left in each section.
+    /// The number of records left in each section.
     left: [u16; 3],
 }
 
@@ -73,8 +73,8 @@ impl<'a> Iterator for RawRecords<'a> {
     }
 }
 
-/// Where the TSIG record of a message begins, responses included; `None` when its last record is no TSIG
-/// or the message is malformed.
+/// The place of the TSIG record of a message, which may be a response. `None` when its last record is no TSIG or the
+/// message is malformed.
 pub fn tsig_place(raw: &[u8]) -> Option<usize> {
     let mut records = RawRecords::of(raw)?;
     let mut start = records.at;

@@ -1,42 +1,44 @@
 //! Reads replies of other servers into records.
 //!
-//! Each read is checked against the end of the message, names end (pointers lead backwards only), and there are never
-//! more records than octets for them. As in CoreDNS's library, a message that ends where a record could begin has
-//! fewer records than its header says, and octets behind the last record are ignored.
+//! Each read is checked against the end of the message. Pointers lead backwards only, so every name ends. There are
+//! never more records than octets for them.
+//!
+//! As in CoreDNS's library, a message may have fewer records than its header says if it ends between two records.
+//! Octets after the last record are ignored.
 //!
 //! # Not implemented
-//! Records of other classes than the question's are left out: a record here has no class of its own. Names
-//! in the data of types that none may compress (RFC 3597 section 4) are left as they are.
+//! - Records of other classes than the question's: a [`Record`] has no class, so they are left out.
+//! - Compressed names in types that may not compress them (RFC 3597 section 4): such data is not changed.
 
 use crate::edns::{self, EXTENDED_ERROR};
 use crate::name::{DecodeError, Name};
 use crate::wire::HEADER_OCTETS;
 use crate::{Rcode, Rdata, Record, Rtype, Ttl};
 
-/// A reply as read.
+/// A decoded reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Response {
     /// The message's ID.
     pub id: u16,
-    /// The header's flags, with the response code's lower bits.
+    /// The header's flags, with the lower bits of the response code.
     pub flags: u16,
-    /// The response code, with the upper bits that OPT holds.
+    /// The response code, with the upper bits from OPT.
     pub rcode: Rcode,
-    /// The question, if there is exactly one.
+    /// The question, if there is exactly one: name, type, class.
     pub question: Option<(Name, Rtype, u16)>,
     /// Answer, authority and additional without OPT and TSIG.
     pub sections: [Vec<Record>; 3],
-    /// The extended errors of OPT (RFC 8914): code and text.
+    /// The first extended errors of OPT (RFC 8914): code and text.
     pub extended: Vec<(u16, String)>,
 }
 
-/// Why a reply cannot be read.
+/// The reason why a reply cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadReply {
-    /// Not even a header.
+    /// It is shorter than a header.
     #[error("the reply is shorter than a header")]
     NoHeader,
-    /// It ends within a record: it was truncated on its way, or exceeds the size that the client announced.
+    /// It ends within a record: it was truncated in transit, or exceeds the size that the client announced.
     #[error("the reply of id {id} ends within a record")]
     Ends {
         /// The message's ID.
@@ -44,7 +46,7 @@ pub enum BadReply {
         /// The header's flags.
         flags: u16,
     },
-    /// Something in it is not as it must be.
+    /// Some part of it breaks the format.
     #[error("the reply of id {id} is malformed")]
     Malformed {
         /// The message's ID.
@@ -52,11 +54,12 @@ pub enum BadReply {
     },
 }
 
-/// The longest text of an extended error that is kept.
-const MOST_TEXT: usize = 255;
+/// The most extended errors that are stored, and the most bytes of their texts together.
+const MOST_ERRORS: usize = 4;
+const MOST_TEXT: usize = 256;
 
 impl Response {
-    /// Reads a reply.
+    /// Reads a whole reply.
     ///
     /// # Errors
     /// [`BadReply`].
@@ -90,7 +93,6 @@ enum Fault {
     Malformed,
 }
 
-/// A place in a message.
 struct Reader<'a> {
     octets: &'a [u8],
     at: usize,
@@ -104,13 +106,11 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number of 16 bits.
     fn number(&mut self) -> Result<u16, Fault> {
         let octets = self.take(2)?;
         Ok(u16::from_be_bytes([octets[0], octets[1]]))
     }
 
-    /// A name, compressed or not.
     fn name(&mut self) -> Result<Name, Fault> {
         match Name::decode(self.octets, self.at) {
             Ok((name, next)) => {
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// One record, which goes where it belongs.
+    /// Reads one record into its section, or into the fields that OPT sets.
     fn record(&mut self, section: usize, class: u16, out: &mut Response) -> Result<(), Fault> {
         let owner = self.name()?;
         let (rtype, its_class) = (Rtype(self.number()?), self.number()?);
@@ -161,8 +161,7 @@ impl<'a> Reader<'a> {
             Rtype::OPT => {
                 let [high, ..] = ttl.to_be_bytes();
                 out.rcode = Rcode(u16::from(high) << 4 | out.flags & 15);
-                out.extended
-                    .extend(extended_errors(&self.octets[self.at..end]));
+                note_errors(&self.octets[self.at..end], &mut out.extended);
             }
             Rtype::TSIG => {}
             _ => {
@@ -184,7 +183,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The data up to `end`, its names whole.
+    /// The data up to `end`, with whole names.
     fn data(&mut self, rtype: Rtype, end: usize) -> Result<Vec<u8>, Fault> {
         let Layout {
             front,
@@ -231,7 +230,8 @@ struct Layout {
     back: usize,
 }
 
-/// The types whose names may be compressed: those of RFC 1035, and those of RFC 3597 section 4 for receivers.
+/// The layout of the types whose names may be compressed: those of RFC 1035, and for receivers those of RFC 3597
+/// section 4.
 fn layout(rtype: Rtype) -> Layout {
     let (front, strings, names, back) = match rtype.0 {
         // NS, MD, MF, CNAME, MB, MG, MR, PTR; DNAME
@@ -258,18 +258,25 @@ fn layout(rtype: Rtype) -> Layout {
     }
 }
 
-/// The extended errors among EDNS options; malformed ones are ignored.
-fn extended_errors(options: &[u8]) -> Vec<(u16, String)> {
-    let (mut found, mut rest) = (Vec::new(), options);
-    while let Some(((code, data), tail)) = edns::split(rest) {
+/// Adds the extended errors among EDNS options; malformed ones are ignored.
+fn note_errors(options: &[u8], found: &mut Vec<(u16, String)>) {
+    let mut rest = options;
+    while found.len() < MOST_ERRORS
+        && let Some(((code, data), tail)) = edns::split(rest)
+    {
         rest = tail;
         if let (EXTENDED_ERROR, [high, low, text @ ..]) = (code, data) {
-            let text = &text[..text.len().min(MOST_TEXT)];
-            let text = String::from_utf8_lossy(text).into_owned();
+            let taken: usize = found.iter().map(|(_, text)| text.len()).sum();
+            let room = MOST_TEXT - taken;
+            let text = &text[..text.len().min(room)];
+            // What is no UTF-8 grows.
+            let mut text = String::from_utf8_lossy(text).into_owned();
+            while text.len() > room {
+                text.pop();
+            }
             found.push((u16::from_be_bytes([*high, *low]), text));
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -279,7 +286,7 @@ mod tests {
     use super::*;
     use crate::RecordText;
 
-    /// A reply to `www.test. A` with these counts and this behind the question.
+    /// A reply to `www.test. A` with these counts, and `rest` after the question.
     fn reply(counts: [u8; 3], rest: &[u8]) -> Vec<u8> {
         let [answers, authority, additional] = counts;
         let header = [
@@ -299,7 +306,6 @@ mod tests {
         [&[0xc0, 12, 0, rtype, 0, 1, 0, 0, 0, 9, 0, length][..], data].concat()
     }
 
-    /// The records of a section as text.
     fn texts(records: &[Record]) -> Vec<String> {
         let text = |record: &Record| RecordText(record.view()).to_string().replace('\t', " ");
         records.iter().map(text).collect()
@@ -342,15 +348,27 @@ mod tests {
     }
 
     #[test]
+    fn security_extended_errors_are_four_of_256_octets_in_all() {
+        let error = [&[0, 15, 0, 202, 0, 22][..], &[0xff; 200]].concat();
+        let errors = error.repeat(6);
+        let length = u16::try_from(errors.len()).unwrap().to_be_bytes();
+        let opt = [&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0][..], &length, &errors].concat();
+        let read = Response::decode(&reply([0, 0, 2], &opt.repeat(2))).unwrap();
+        let octets: usize = read.extended.iter().map(|(_, text)| text.len()).sum();
+        assert_eq!(read.extended.len(), 4);
+        assert!((200..=256).contains(&octets), "{octets}");
+    }
+
+    #[test]
     fn a_reply_that_ends_early_or_is_wrong_says_so() {
         let whole = reply([1, 0, 0], &record(1, &[10, 0, 0, 1]));
-        let ends = Err(BadReply::Ends {
+        let cut_short = Err(BadReply::Ends {
             id: 7,
             flags: 0x8180,
         });
-        assert_eq!(Response::decode(&whole[..whole.len() - 1]), ends);
+        assert_eq!(Response::decode(&whole[..whole.len() - 1]), cut_short);
         assert_eq!(Response::decode(&whole[..11]), Err(BadReply::NoHeader));
-        // At the border of a record it has just fewer.
+        // Between two records it just has fewer of them.
         let fewer = Response::decode(&reply([9, 9, 9], &record(1, &[10, 0, 0, 1]))).unwrap();
         assert_eq!(fewer.sections[0].len(), 1);
         let bad = Err(BadReply::Malformed { id: 7 });
@@ -362,7 +380,7 @@ mod tests {
             Response::decode(&reply([1, 0, 0], &record(2, &[0xc0, 12, 1]))),
             bad
         );
-        // A pointer to itself.
+        // It points to itself.
         let own = [0xc0, 26, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0];
         assert_eq!(Response::decode(&reply([1, 0, 0], &own)), bad);
     }

@@ -2,7 +2,7 @@
 //!
 //! Coverage is not measured: that needs a nightly compiler. In its place each target says in a few words
 //! what came of an input (a code, the beginning of an error), and an input with which something came
-//! for the first time is changed further. Numbers come from a seed (`ZW_SEED`), the time from
+//! for the first time is changed further. Numbers come from a seed, [`seed`], the time from
 //! `ZW_FUZZ_SECONDS`, for each target. proptest makes values and shrinks them, but does not change given
 //! octets and keeps no inputs; crates that do are made for coverage.
 
@@ -25,6 +25,23 @@ const EDGES: [u16; 14] = [
     0, 1, 2, 11, 12, 63, 64, 127, 128, 191, 192, 255, 0x7fff, 0xffff,
 ];
 
+/// The seed of a random test: `ZW_SEED`, or another number in each run. It is printed, so that the output of a test that
+/// fails has it.
+///
+/// # Panics
+/// When `ZW_SEED` is not a number.
+#[must_use]
+pub fn seed() -> u64 {
+    let given = std::env::var("ZW_SEED").ok();
+    // Short enough to be typed, and to count on from.
+    let seed = given.map_or_else(
+        || u64::from(fastrand::u32(..)),
+        |text| text.parse().expect("ZW_SEED is a number"),
+    );
+    println!("ZW_SEED={seed}");
+    seed
+}
+
 /// What came of an input, in a few words; an error when the target is wrong about it.
 pub type Outcome = Result<String, String>;
 
@@ -46,10 +63,7 @@ impl<'a> Fuzz<'a> {
     /// With inputs to begin with, and words that mean something.
     pub fn new(seeds: Vec<Vec<u8>>, words: &'a [&'a [u8]]) -> Self {
         assert!(!seeds.is_empty());
-        let given = std::env::var("ZW_SEED").ok();
-        let seed = given.map_or(20_261_121, |text| {
-            text.parse().expect("ZW_SEED is a number")
-        });
+        let seed = seed();
         Self {
             pool: seeds,
             words,

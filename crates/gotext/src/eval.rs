@@ -1,11 +1,11 @@
-//! Filling a template in with data.
+//! Fills a template in with data.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::parse::{Command, Node, Operand, Pipeline};
 
-/// The longest text that a template may produce.
+/// The longest text that a template may produce, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
 /// A value.
@@ -23,7 +23,7 @@ pub enum Value {
     Map(BTreeMap<String, String>),
     /// A struct.
     Fields(BTreeMap<&'static str, Value>),
-    /// A missing key of a map.
+    /// The value of a missing key in a map.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ fn error<T>(message: impl Into<String>) -> Filled<T> {
 }
 
 impl Value {
-    /// Whether Go takes it for true.
+    /// Whether Go treats it as true.
     fn is_true(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),
@@ -96,7 +96,7 @@ struct Scope<'a> {
     root: &'a Value,
     /// The method `Meta` of the data.
     meta: &'a dyn Fn(&str) -> String,
-    /// The newest last.
+    /// The variables in scope, the newest last.
     variables: Vec<(String, Value)>,
 }
 
@@ -195,7 +195,7 @@ impl Scope<'_> {
             | Operand::Group(..)
             | Operand::Text(_)
             | Operand::Number(_)
-            | Operand::Truth(_) => error("only a function can be behind |"),
+            | Operand::Truth(_) => error("only a function can follow |"),
         }
     }
 
@@ -292,7 +292,7 @@ fn index(value: &Value, key: &Value) -> Filled<Value> {
                 None => error(format!("there is no element {place}")),
             }
         }
-        // As in Go, a missing key gives an empty text here.
+        // As in Go, a missing key gives an empty text.
         (Value::Map(map), Value::Text(key)) => {
             Ok(Value::Text(map.get(key).cloned().unwrap_or_default()))
         }
@@ -319,7 +319,7 @@ fn length(value: &Value) -> Filled<Value> {
     Ok(Value::Number(length as i128))
 }
 
-/// Joins values, with a space between two of which neither is text.
+/// Joins values, with a space between two values that are both no text.
 fn print(all: &[Value]) -> String {
     let is_text = |value: &Value| matches!(value, Value::Text(_));
     let mut out = String::new();
@@ -343,7 +343,7 @@ fn printf(format: &str, all: &[Value]) -> Filled<String> {
         let end = end.unwrap_or(behind.len());
         let (width, verb) = behind.split_at(end);
         let Some(verb) = verb.chars().next() else {
-            return error("printf: no verb behind %");
+            return error("printf: no verb after %");
         };
         rest = &behind[end + verb.len_utf8()..];
         if verb == '%' {
@@ -381,7 +381,7 @@ fn printf(format: &str, all: &[Value]) -> Filled<String> {
     Ok(out)
 }
 
-/// Parses an unsigned number. Base 0 takes the base from the prefix of the digits, and 0 bits are 64.
+/// Parses an unsigned number. For base 0 the digits' prefix decides the base, and 0 bits means 64.
 fn parse_int(digits: &str, base: i128, bits: i128) -> Filled<Value> {
     let lower = digits.to_ascii_lowercase();
     let (rest, base) = match (base, lower.as_bytes()) {

@@ -20,7 +20,7 @@ impl ParseError {
 /// A word of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
-    /// `.A.B`, the names without dots; empty for `.` alone. In `$x.A` it begins where the word before ends.
+    /// `.A.B`, as names without dots; empty for `.` alone. In `$x.A` it begins where the word before it ends.
     Field(Vec<String>),
     /// `$x`; empty for `$` alone.
     Variable(String),
@@ -91,10 +91,10 @@ pub(super) fn parts(source: &str) -> Result<Vec<Part>, ParseError> {
     Ok(parts)
 }
 
-/// The words of an action (`None` for a comment), its end, and whether it trims the text behind it.
+/// The words of an action (`None` for a comment), its end, and whether it trims the text after it.
 type Action = (Option<Vec<Placed>>, usize, bool);
 
-/// Reads an action; `start` is behind its `{{`.
+/// Reads an action. `start` is the place after its `{{`.
 fn action(source: &str, start: usize) -> Result<Action, ParseError> {
     let unclosed = || ParseError::new(start, "this action has no }}");
     let trimmed = source[start..].trim_start();
@@ -145,7 +145,7 @@ fn name_length(text: &str) -> usize {
     text.find(|symbol| !is_part(symbol)).unwrap_or(text.len())
 }
 
-/// Reads the word at the start of `rest`, which is at `at`, and gives its length.
+/// Reads the word at the start of `rest`, which is at `at`. Returns its length too.
 fn word(rest: &str, at: usize) -> Result<(Word, usize), ParseError> {
     let octet = rest.as_bytes()[0];
     Ok(match octet {

@@ -60,7 +60,7 @@ enum End {
     Template,
     /// `end`.
     Closed,
-    /// `else`, and the words behind it.
+    /// `else`, and the words after it.
     Else(usize, Vec<Placed>),
 }
 
@@ -326,7 +326,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reads the fields directly behind a value that ends at `end`.
+/// Reads the fields directly after a value that ends at `end`.
 fn fields_at(words: &mut Words, end: usize) -> Vec<String> {
     let behind = words.next_if(|it| it.start == end && matches!(it.word, Word::Field(_)));
     match behind.map(|it| it.word) {

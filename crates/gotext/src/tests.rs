@@ -1,4 +1,4 @@
-//! Templates of the kind that Corefiles have; the wanted texts come from Go's package.
+//! Tests with templates as in Corefiles. The expected texts come from Go's package.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ fn data_that_does_not_fit_fails() {
         ),
         (
             "{{ \"x\" | .Name }}",
-            "failed: template: only a function can be behind |",
+            "failed: template: only a function can follow |",
         ),
     ] {
         assert_eq!(filled(source), want, "{source}");

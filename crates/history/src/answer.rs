@@ -90,6 +90,13 @@ pub enum Request {
         /// How long; until it is released when absent.
         time: Option<String>,
     },
+    /// Publishes a zone again, with a serial above this one.
+    Advance {
+        /// The zone.
+        zone: String,
+        /// The serial.
+        serial: u32,
+    },
     /// Rolls a zone back to an old version.
     Rollback {
         /// The zone.
@@ -118,6 +125,7 @@ impl Request {
             | Self::Why { .. }
             | Self::Release { .. }
             | Self::Freeze { .. }
+            | Self::Advance { .. }
             | Self::Rollback { .. } => false,
         }
     }
@@ -184,15 +192,7 @@ pub fn answer(
             show::write(past, &zone, seq, name.as_ref(), output, out)
         }
         Request::Diff { zone, from, to } => {
-            let zone = known_zone(past, zone)?;
-            let from = Moment::parse(from, past.now_ms())?;
-            let to = to
-                .as_deref()
-                .map(|to| Moment::parse(to, past.now_ms()))
-                .transpose()?;
-            let from = version_at(past, &zone, Some(from))?;
-            let to = version_at(past, &zone, to)?;
-            diff::write(past, &zone, from, to, output, out)
+            answer_diff(past, (zone, from, to.as_deref()), output, out)
         }
         Request::Blame { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
@@ -224,11 +224,31 @@ pub fn answer(
             let order = Order::Freeze { until_ms };
             carry_out(past, &zone, (order, asker), output, out)
         }
+        Request::Advance { zone, serial } => {
+            let zone = Name::parse(zone)?.to_lower();
+            let serial = Serial::decode(*serial);
+            carry_out(past, &zone, (Order::Advance { serial }, asker), output, out)
+        }
         Request::Rollback { zone, to, time } => {
             let (zone, order) = rollback_of(past, zone, to, time)?;
             carry_out(past, &zone, (order, asker), output, out)
         }
     }
+}
+
+/// Compares two versions of a zone.
+fn answer_diff(
+    past: &dyn Past,
+    (zone, from, to): (&str, &str, Option<&str>),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let zone = known_zone(past, zone)?;
+    let from = Moment::parse(from, past.now_ms())?;
+    let to = to.map(|to| Moment::parse(to, past.now_ms())).transpose()?;
+    let from = version_at(past, &zone, Some(from))?;
+    let to = version_at(past, &zone, to)?;
+    diff::write(past, &zone, from, to, output, out)
 }
 
 /// The status, with the extent of the stored histories.

@@ -27,7 +27,15 @@ const QUESTION_OCTETS: u64 = 64 * 1024;
 /// The time within which a question must arrive.
 const QUESTION_TIME: Duration = Duration::from_secs(10);
 /// The most open connections.
-const QUESTIONS_AT_ONCE: usize = 16;
+const CONNECTIONS: usize = 64;
+/// The most connections with an answer that may be long: its reader may be a person with a pager.
+const LONG_AT_ONCE: usize = 16;
+/// How long such a reader may pause.
+const LONG_PAUSE: Duration = Duration::from_secs(600);
+/// How long other readers may pause.
+const SHORT_PAUSE: Duration = Duration::from_secs(10);
+/// The characters of a client's command line that are recorded.
+const COMMAND_CHARS: usize = 100;
 /// The most questions answered at once that read much of the store.
 const MOST_READ_AT_ONCE: usize = 4;
 
@@ -46,7 +54,7 @@ pub fn socket_path(state: &Path) -> PathBuf {
     state.join("control.sock")
 }
 
-/// Why a running server gave no answer.
+/// The reason why a running server gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// The question is at fault.
@@ -115,18 +123,21 @@ pub async fn serve_control(
     let listener = UnixListener::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
     let mut connections = JoinSet::new();
-    let reading = Arc::new(Semaphore::new(read_at_once()));
+    let turns = Turns {
+        reading: Arc::new(Semaphore::new(read_at_once())),
+        long: Arc::new(Semaphore::new(LONG_AT_ONCE)),
+    };
     loop {
         tokio::select! {
             () = cancel.cancelled() => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < QUESTIONS_AT_ONCE => {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS => {
                 match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(connection(stream, past(), Arc::clone(&reading)));
+                        connections.spawn(connection(stream, past(), turns.clone()));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "the control socket cannot accept connections for a moment");
+                        tracing::warn!(%error, "the control socket cannot accept a connection; it tries again");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 }
@@ -136,16 +147,25 @@ pub async fn serve_control(
     std::fs::remove_file(&path)
 }
 
+/// The places of those that ask.
+#[derive(Debug, Clone)]
+struct Turns {
+    /// To compute answers that read much of the store.
+    reading: Arc<Semaphore>,
+    /// To be sent answers that may be long. Others never wait for these.
+    long: Arc<Semaphore>,
+}
+
 /// Answers one question. An error affects only its own connection.
 async fn connection(
     mut stream: tokio::net::UnixStream,
     past: Arc<dyn Past + Send + Sync>,
-    reading: Arc<Semaphore>,
+    turns: Turns,
 ) {
-    let asker = stream.peer_cred().map_or_else(
-        |_| "someone".to_owned(),
-        |credentials| format!("uid {}", credentials.uid()),
-    );
+    let asker = match stream.peer_cred() {
+        Ok(credentials) => describe_peer(credentials.uid(), credentials.pid()),
+        Err(_) => "someone".to_owned(),
+    };
     let asker = format!("{asker} over the control socket");
     let (reader, mut writer) = stream.split();
     let mut line = String::new();
@@ -154,11 +174,21 @@ async fn connection(
     if !matches!(read, Ok(Ok(octets)) if octets > 0) {
         return;
     }
-    let sent = match made(line, past, asker, reading).await {
-        Ok((head, text)) => send(&mut writer, &head, text).await,
+    let is_long =
+        serde_json::from_str(&line).is_ok_and(|question: Question| question.request.reads_much());
+    let place = is_long.then(|| turns.long.try_acquire_owned());
+    let answer = match &place {
+        Some(Err(_)) => Err(format!(
+            "error {LONG_AT_ONCE} long answers are being read: try again when one is closed"
+        )),
+        Some(Ok(_)) | None => made(line, past, asker, turns.reading).await,
+    };
+    let pause = if is_long { LONG_PAUSE } else { SHORT_PAUSE };
+    let sent = match answer {
+        Ok((head, text)) => send(&mut writer, &head, text, pause).await,
         Err(error) => {
             let line = format!("{}\n", error.replace('\n', " "));
-            writer.write_all(line.as_bytes()).await
+            send(&mut writer, &line, Pieces::default(), pause).await
         }
     };
     if let Err(error) = sent {
@@ -166,12 +196,39 @@ async fn connection(
     }
 }
 
-async fn send(writer: &mut (impl AsyncWrite + Unpin), head: &str, text: Pieces) -> io::Result<()> {
-    writer.write_all(head.as_bytes()).await?;
+/// Sends an answer to a reader that pauses no longer than `pause`.
+async fn send(
+    writer: &mut (impl AsyncWrite + Unpin),
+    head: &str,
+    text: Pieces,
+    pause: Duration,
+) -> io::Result<()> {
+    tokio::time::timeout(pause, writer.write_all(head.as_bytes())).await??;
     for piece in text {
-        writer.write_all(&piece).await?;
+        tokio::time::timeout(pause, writer.write_all(&piece)).await??;
     }
     Ok(())
+}
+
+/// Who asks: uid, user name, process and its command line, as far as they are known.
+fn describe_peer(uid: u32, pid: Option<i32>) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| format!(" ({name})"))
+    });
+    let process = pid.map(|pid| {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&str> = command
+            .split('\0')
+            .filter(|word| !word.is_empty())
+            .collect();
+        let command: String = words.join(" ").chars().take(COMMAND_CHARS).collect();
+        format!(", process {pid} ({})", command.escape_debug())
+    });
+    let (user, process) = (user.unwrap_or_default(), process.unwrap_or_default());
+    format!("uid {uid}{user}{process}")
 }
 
 /// Computes the answer to a question on a thread of its own, so that it delays no commit and no query. Returns its
@@ -204,4 +261,31 @@ pub async fn made(
     });
     made.await
         .unwrap_or_else(|error| Err(format!("error {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_pauses_too_long_is_left() {
+        // security 15: nothing bounded it.
+        use std::io::Write as _;
+        let (mut ours, _theirs) = tokio::io::duplex(16);
+        let mut text = Pieces::default();
+        text.write_all(&[7; 100]).unwrap();
+        let sent = send(&mut ours, "ok\n", text, Duration::from_millis(1)).await;
+        assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_client_is_known_by_user_process_and_command() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let peer = describe_peer(0, Some(pid));
+        assert!(
+            peer.starts_with(&format!("uid 0 (root), process {pid} (")),
+            "{peer}"
+        );
+        assert_eq!(describe_peer(4_000_000_000, None), "uid 4000000000");
+    }
 }

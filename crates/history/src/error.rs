@@ -18,7 +18,7 @@ pub enum Output {
     Json,
 }
 
-/// Why a question has no answer.
+/// The reason why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// A name is malformed.
@@ -45,7 +45,7 @@ pub enum AuditError {
         zone: Name,
         /// The requested serial.
         serial: u32,
-        /// Where the history begins, or its newest version.
+        /// The start of the history, or its newest version.
         ends: String,
     },
     /// A serial without a zone.

@@ -28,7 +28,9 @@ pub use moment::{Moment, MomentError};
 pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;
 pub use show::each_record;
-pub use status::{HeldLine, HistoryLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine};
+pub use status::{
+    AheadLine, HeldLine, HistoryLine, OrderLine, SecondaryLine, SourceLine, Status, ZoneLine,
+};
 
 #[cfg(test)]
 mod tests;

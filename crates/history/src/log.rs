@@ -239,7 +239,7 @@ fn write_text(
         writeln!(out, "    {}", cause_text(cause))?;
     }
     if causes.len() > CAUSES_SHOWN {
-        writeln!(out, "    and more: --output json names all")?;
+        writeln!(out, "    and more: --output json lists all")?;
     }
     if name.is_some() {
         for (sign, list) in [('-', &step.removed), ('+', &step.added)] {

@@ -38,7 +38,7 @@ pub(super) fn carry_out(
     });
     let serial = past.order(zone, order, by)?;
     let (until_ms, rolled_back) = match order {
-        Order::Release => (None, None),
+        Order::Release | Order::Advance { serial: _ } => (None, None),
         Order::Freeze { until_ms } => (until_ms, None),
         Order::Rollback {
             seq: _,
@@ -47,13 +47,14 @@ pub(super) fn carry_out(
         } => (Some(until_ms), Some(serial)),
     };
     let until = until_ms.map(TimeText);
+    let ends_hold = !matches!(order, Order::Advance { .. });
     if output == Output::Json {
         let answer = json!({
             "zone": zone.to_string(),
             "serial": serial.encode(),
             "until": until.map(|until| until.to_string()),
             "rolledBackTo": rolled_back.map(Serial::encode),
-            "ends": standing.as_ref().map(standing_text),
+            "ends": standing.as_ref().filter(|_| ends_hold).map(standing_text),
         });
         return Ok(writeln!(out, "{answer}")?);
     }
@@ -69,6 +70,10 @@ pub(super) fn carry_out(
             )?;
         }
         Order::Release => writeln!(out, "{zone} is published with serial {serial}")?,
+        Order::Advance { serial: above } => {
+            writeln!(out, "{zone} has serial {serial}, which is above {above}")?;
+            return Ok(());
+        }
         Order::Freeze { until_ms: _ } => {
             let old = standing.as_ref().and_then(|order| order.rolled_back_to);
             if let Some(old) = old {

@@ -103,6 +103,11 @@ pub enum Order {
         /// The end of the freeze, milliseconds since 1970 UTC; `None`: until it is released.
         until_ms: Option<u64>,
     },
+    /// Publish the zone again, with a serial above this one.
+    Advance {
+        /// The serial.
+        serial: Serial,
+    },
     /// Serve an old version again.
     Rollback {
         /// The number of that version.

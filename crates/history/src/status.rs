@@ -32,11 +32,11 @@ pub struct ZoneLine {
     pub zone: String,
     /// Its serial; absent before the first version.
     pub serial: Option<u32>,
-    /// When the version was made, milliseconds since 1970 UTC.
+    /// The time when the version was made, milliseconds since 1970 UTC.
     pub time_ms: Option<u64>,
     /// Its records.
     pub records: usize,
-    /// When its source was lost, milliseconds since 1970 UTC; absent while it is connected.
+    /// The time when its source was lost, milliseconds since 1970 UTC; absent while it is connected.
     pub stale_since_ms: Option<u64>,
     /// The hash of the version, hexadecimal. It covers the whole history up to this version.
     pub hash: Option<String>,
@@ -47,6 +47,21 @@ pub struct ZoneLine {
     /// The extent of its stored history; absent when nothing is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryLine>,
+    /// A peer with a later serial than ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<AheadLine>,
+}
+
+/// A peer with a later serial than ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AheadLine {
+    /// Its serial.
+    pub serial: u32,
+    /// Its address.
+    pub peer: String,
+    /// Whether our next serial is above it. Otherwise it may be forged, and an operator decides.
+    pub is_followed: bool,
 }
 
 /// The extent of a zone's stored history.
@@ -69,9 +84,9 @@ pub struct HistoryLine {
 pub struct OrderLine {
     /// The serial whose content is served again; absent for a freeze.
     pub rolled_back_to: Option<u32>,
-    /// When it began, milliseconds since 1970 UTC.
+    /// The time when it began, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// When it ends, milliseconds since 1970 UTC; absent: when it is released.
+    /// The time when it ends, milliseconds since 1970 UTC; absent: when it is released.
     pub until_ms: Option<u64>,
     /// The operator.
     pub by: String,
@@ -83,9 +98,9 @@ pub struct OrderLine {
 pub struct HeldLine {
     /// The reason.
     pub why: String,
-    /// When it was first held, milliseconds since 1970 UTC.
+    /// The time when it was first held, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// When it is published at the latest, milliseconds since 1970 UTC; absent: when it is released or fixed.
+    /// The time when it is published at the latest, milliseconds since 1970 UTC; absent: when it is released or fixed.
     pub until_ms: Option<u64>,
     /// Whether it can be released. Otherwise it must be fixed.
     pub is_releasable: bool,
@@ -100,9 +115,9 @@ pub struct HeldLine {
 pub struct SourceLine {
     /// Its name.
     pub source: String,
-    /// Whether everything was listed since the start.
+    /// Whether all objects are listed since the start.
     pub synced: bool,
-    /// When it was lost, milliseconds since 1970 UTC; absent while it is connected.
+    /// The time when it was lost, milliseconds since 1970 UTC; absent while it is connected.
     pub stale_since_ms: Option<u64>,
     /// The number of objects by kind.
     pub objects: Vec<(String, u64)>,
@@ -127,7 +142,7 @@ pub struct SecondaryLine {
     pub took: Option<u32>,
     /// The kind of that transfer.
     pub by: Option<String>,
-    /// How many versions it is behind; absent when unknown.
+    /// The number of versions that it is behind; absent when unknown.
     pub lag_versions: Option<u64>,
     /// The seconds since the oldest version that it lacks; absent when unknown.
     pub lag_seconds: Option<u64>,
@@ -188,6 +203,9 @@ pub(super) fn write(
             writeln!(out, "    {}", order_text(line, order))?;
         } else if let Some(held) = &line.held {
             writeln!(out, "    {}", held_text(&line.zone, held))?;
+        }
+        if let Some(ahead) = &line.ahead {
+            writeln!(out, "    {}", ahead_text(&line.zone, ahead))?;
         }
         for line in status
             .secondaries
@@ -272,6 +290,20 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
     }
 }
 
+fn ahead_text(zone: &str, ahead: &AheadLine) -> String {
+    let AheadLine {
+        serial,
+        peer,
+        is_followed,
+    } = ahead;
+    match is_followed {
+        true => format!("PEER AHEAD: {peer} has serial {serial}; the next one is above it"),
+        false => format!(
+            "PEER AHEAD: {peer} says that it has serial {serial}, without proof; if it is true: zonewright advance {zone} {serial}"
+        ),
+    }
+}
+
 fn secondary_text(line: &SecondaryLine) -> String {
     let serial = |serial: Option<u32>| serial.map_or("nothing".to_owned(), |s| s.to_string());
     let lag = match (line.lag_versions, line.lag_seconds) {
@@ -293,7 +325,7 @@ fn secondary_text(line: &SecondaryLine) -> String {
         None => format!("acknowledged {}", serial(line.acknowledged)),
     };
     format!(
-        "secondary {}: told {}, {answer}, took {}{by}, {lag}",
+        "secondary {}: notified of {}, {answer}, transferred {}{by}, {lag}",
         line.secondary,
         serial(line.told),
         serial(line.took)
@@ -303,6 +335,25 @@ fn secondary_text(line: &SecondaryLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_peer_that_is_ahead_without_proof_comes_with_the_command_that_follows_it() {
+        let text = |is_followed| {
+            let peer = "192.0.2.1:53".to_owned();
+            let ahead = AheadLine {
+                serial: 9,
+                peer,
+                is_followed,
+            };
+            ahead_text("z.", &ahead)
+        };
+        assert_eq!(
+            text(true),
+            "PEER AHEAD: 192.0.2.1:53 has serial 9; the next one is above it"
+        );
+        let unproven = text(false);
+        assert!(unproven.ends_with("zonewright advance z. 9"), "{unproven}");
+    }
 
     #[test]
     fn an_order_says_what_the_changes_that_wait_would_lose() {
@@ -323,6 +374,7 @@ mod tests {
             let line = ZoneLine {
                 zone: "z.".into(),
                 history: None,
+                ahead: None,
                 serial: None,
                 time_ms: None,
                 records: 42,

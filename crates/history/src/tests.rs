@@ -37,6 +37,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
         }),
         hash: serial.map(|_| "ab12".into()),
         order: None,
+        ahead: None,
         history: serial.map(|serial| HistoryLine {
             begins: serial - 100,
             begins_ms: THIRD_MS - 2000,
@@ -76,7 +77,7 @@ zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
     hash ab12
     history begins at serial 100, 2026-11-21T14:00:00.000Z; versions: 3, 2 KiB
     HELD since 2026-11-21T14:00:02.000Z: it would lose 90 of 100 records; published at 2026-11-21T15:00:02.000Z, or by: zonewright release z.
-    secondary 192.0.2.9:53: told 200, acknowledged nothing, took 101 by ixfr, 1 versions behind, for 7 s
+    secondary 192.0.2.9:53: notified of 200, acknowledged nothing, transferred 101 by ixfr, 1 versions behind, for 7 s
 zone new. has no version yet
 problem shop.yaml:3: unclosed bracket
 ";
@@ -105,7 +106,7 @@ fn a_release_says_the_serial_or_why_not() {
     );
     assert_eq!(
         release("y.", Output::Text),
-        Err("nothing of y. is held".into())
+        Err("no version of y. is held".into())
     );
 }
 
@@ -142,6 +143,7 @@ fn an_order_says_what_holds_until_when() {
         zones: vec![ZoneLine {
             zone: "z.".into(),
             history: None,
+            ahead: None,
             serial: Some(7),
             time_ms: None,
             records: 2,

@@ -64,7 +64,7 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
             writeln!(out, "    also {}", fault_text(fault))?;
         }
         if faults.len() > FAULTS_SHOWN {
-            writeln!(out, "    and more: --output json names them")?;
+            writeln!(out, "    and more: --output json lists them")?;
         }
         return Ok(());
     }
@@ -76,13 +76,13 @@ fn write_text(zone: &Name, verdict: &Verdict, out: &mut dyn io::Write) -> Result
     if let (Some(serial), 2..) = (first_serial, oldest) {
         writeln!(
             out,
-            "    history begins at serial {serial}, {since}: older versions were dropped, as `history` says"
+            "    history begins at serial {serial}, {since}: older versions were dropped by the limits of `history`"
         )?;
     }
     if *unhashed > 0 {
         writeln!(
             out,
-            "    the oldest {unhashed} were stored before there were hashes: they can be read, nothing else can be checked"
+            "    the oldest {unhashed} were stored before there were hashes: only their form can be checked"
         )?;
     }
     Ok(())

@@ -107,7 +107,7 @@ fn find(
     let mut finding = match resolve(view, question, &mut Vec::new()) {
         Resolution::NoZone => return outside(block, notes),
         Resolution::NotReady => {
-            let says = "SERVFAIL: the names of the cluster there are not known yet";
+            let says = "SERVFAIL: the names there are not known yet";
             Finding::without_records("servfail", says.to_owned(), Vec::new())
         }
         Resolution::FallThrough { .. } => {
@@ -121,9 +121,9 @@ fn find(
         Resolution::FollowAlias { answer, target } => {
             let apex = answer.version.contents.apex();
             let why = if dns::wire_is_within(target, apex.as_wire()) {
-                "the aliases lead back, or are too many"
+                "the aliases form a loop, or are too many"
             } else {
-                "the alias leads out of the zone"
+                "the target of the alias is outside the zone"
             };
             let mut finding = answered(&answer, question);
             if let Some(alias) = finding.records.last() {
@@ -169,7 +169,7 @@ fn outside(block: &BlockLine, notes: Vec<Reason>) -> Finding {
             words => format!(" unless {words} answers it"),
         };
         let says =
-            format!("refused{unless}: no zone has it, and {place} has no handler for other names");
+            format!("REFUSED{unless}: no zone has it, and {place} has no handler for other names");
         ("refused", says)
     } else {
         let after = block.after.join(", then ");
@@ -182,7 +182,7 @@ fn outside(block: &BlockLine, notes: Vec<Reason>) -> Finding {
 /// Adds remarks about the state of a zone.
 fn note_state(zone: &Zone, notes: &mut Vec<Reason>) {
     if zone.stale_since_ms().is_some() {
-        let text = "the source of the zone is lost: this is its last known state";
+        let text = "the source of the zone is unreachable: this is its last known state";
         notes.push(Reason::new("stale", text));
     }
     if let Some(hold) = zone.hold() {
@@ -296,5 +296,5 @@ fn synthesized(name: &SynthesizedName<'_>) -> String {
             }
         }
     };
-    format!("answered live: {} {what}; no secondary has it", name.by)
+    format!("synthesized: {} {what}; no secondary has it", name.by)
 }

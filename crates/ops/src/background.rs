@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use crate::panics::panic_text;
 
-/// The nice value of a background thread: on a busy processor it gets a tenth of the time of another thread. Not the
-/// lowest priority, as it may briefly hold a lock that another thread needs.
+/// The nice value of a background thread: on a busy processor it gets a tenth of another thread's time. It is not the
+/// lowest priority, as the thread may briefly hold a lock that others need.
 const NICENESS: i32 = 10;
 
 thread_local! {
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// Lets waiting threads run first if the calling thread is a background thread. The low priority alone is not enough: a
-/// thread that wakes up still waits for the end of the other's time slice, which delays a commit by milliseconds.
+/// thread that wakes up waits for the end of the other thread's time slice, which delays a commit by milliseconds.
 pub fn yield_to_others() {
     if IS_BACKGROUND.get() {
         std::thread::yield_now();
@@ -45,20 +45,20 @@ pub fn times_yielded(work: impl FnOnce() + Send) -> usize {
     })
 }
 
-/// Makes the calling thread a background thread, for good.
+/// Makes the calling thread a background thread for the rest of its life.
 pub fn lower_priority() {
     IS_BACKGROUND.set(true);
     // Only on Linux is this the priority of the thread, and not of the process.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "a thread keeps its priority");
+        tracing::debug!(%error, "cannot lower the priority of a thread");
     }
 }
 
 /// Does work on a background thread of its own.
 ///
 /// # Errors
-/// In words, when the thread cannot be started or panics.
+/// A text, when the thread cannot be started or panics.
 pub async fn in_background<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -83,7 +83,7 @@ pub async fn in_background<T: Send + 'static>(
     }
 }
 
-/// Does two things at once, the first on another thread with the priority of the caller's.
+/// Does two things at once: the first on another thread, with the priority of the calling thread.
 pub fn in_parallel<A: Send, B>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B,

@@ -1,4 +1,4 @@
-//! The clock as an argument: only this file asks the machine what time it is.
+//! The clock as an argument: only this file reads the machine's clock.
 
 use std::fmt;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ pub fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A time as people and RFC 3339 write it, to the millisecond, UTC; from milliseconds since 1970.
+/// A time for people, as RFC 3339 writes it: UTC, to the millisecond. It holds milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeText(pub u64);
 

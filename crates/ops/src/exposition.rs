@@ -1,7 +1,7 @@
 //! Translates OpenMetrics into Prometheus's text format 0.0.4, for scrapers that do not ask for OpenMetrics.
 //!
-//! The lines of samples are the same. OpenMetrics names the family of a counter without the `_total` of its samples, and
-//! that of an info without `_info`. In the older format a family is named as its samples are.
+//! The lines of samples are the same. OpenMetrics names the family of a counter without the `_total` of its samples,
+//! and the family of an info without `_info`. In the older format a family has the name of its samples.
 
 /// Content type of format 0.0.4.
 pub(super) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,4 +1,4 @@
-//! Clock, tasks, threads, logs, metrics and health: the needs of a server besides its work.
+//! Clock, tasks, threads, logs, metrics and health: the needs of every server.
 
 mod background;
 mod clock;
@@ -6,6 +6,7 @@ mod exposition;
 pub mod http;
 pub mod metrics;
 mod panics;
+mod places;
 mod tasks;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
@@ -20,4 +21,5 @@ pub use clock::HandClock;
 pub use clock::{Clock, SystemClock, TimeText, millis};
 pub use metrics::{HandlerMetrics, RequestMetrics};
 pub use panics::{catch_panic, panic_text};
+pub use places::{Place, PlaceLimits, Places, Usage, source_of};
 pub use tasks::{Name as TaskName, TaskEnd, TaskError, Tasks};

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 
-/// Does work for one client or item; a panic ends that alone, is logged, and gives its text.
+/// Does work for one client or item; a panic ends only this work, and is logged.
 ///
 /// # Errors
 /// The text of the panic.

@@ -11,7 +11,7 @@ use crate::panics::panic_text;
 
 /// The name of a task.
 pub type Name = Cow<'static, str>;
-/// Why a task failed.
+/// The error of a failed task.
 pub type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An end of a task that ends the process.
@@ -65,7 +65,7 @@ impl Tasks {
         self.spawn_until(name, &stop, task);
     }
 
-    /// Starts a task that has to run until `stop` is cancelled: that, or the token of all tasks.
+    /// Starts a task that has to run until `stop` or the token of all tasks is cancelled.
     pub fn spawn_until<F, E>(&mut self, name: impl Into<Name>, stop: &CancellationToken, task: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,

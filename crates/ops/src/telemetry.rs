@@ -22,8 +22,8 @@ pub enum LogFormat {
     Coredns,
 }
 
-/// The target of an error that ends the process: CoreDNS's lines have a level for it. A filter for `zonewright` lets it
-/// through too.
+/// The target of an error that ends the process. CoreDNS's format has a level for it. A filter for `zonewright`
+/// includes it.
 pub const FATAL: &str = "zonewright::fatal";
 
 /// Writes `[LEVEL] text field=value …`.
@@ -54,7 +54,7 @@ where
     }
 }
 
-// quinn warns of single packets, which anyone may send.
+// quinn warns about single packets, which anyone may send.
 const DEFAULT_FILTER: &str =
     "info,quinn=error,quinn_proto=error,kube_client=off,tower=warn,hyper=warn";
 

@@ -1,13 +1,14 @@
-//! Tells when files may have changed: the system's watch on their folders, and a slow poll as the net.
+//! Tells when files may have changed, by the system's watch on their folders and by a slow poll.
 //!
-//! Folders are watched, not files: an editor replaces a file by a rename, and a ConfigMap's files are links whose target
-//! is swapped in the same folder. An event only wakes the reader, which looks for the change itself. All readers of the
-//! process share one inotify instance, for a user may have 128 of them. Where the system gives no watch (network file
-//! systems, too few instances) the poll is all there is, and it is faster.
+//! Folders are watched, not files: an editor replaces a file by a rename, and a ConfigMap's files are links whose
+//! target is swapped in the same folder. An event only wakes the reader, which looks for the change itself. All readers
+//! of the process share one inotify instance, as a user may have only 128. On network file systems, or without a free
+//! instance, there is no watch. Then only the poll is left, and it is faster.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::Metadata;
+use std::ops::Bound::{Included, Unbounded};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,18 +18,18 @@ use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-/// How often files are read again when their folders cannot be watched.
+/// The interval at which files are read if their folders cannot be watched.
 pub const POLL_UNWATCHED: Duration = Duration::from_secs(2);
 
-/// After an event, [`FileWatch`] waits so long for another.
+/// The time after an event without another, until [`FileWatch`] returns.
 const QUIET: Duration = Duration::from_millis(20);
-/// And for all of them at most so long.
+/// The longest time that [`FileWatch`] waits for the end of events.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
-/// So many links on the way to a file are followed, as on Linux.
+/// The most symbolic links that are followed for one file, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// Which file or folder a path led to: its device and its inode.
+/// Identifies a file or folder: its device and its inode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inode(u64, u64);
 
@@ -43,7 +44,7 @@ impl Inode {
 /// The system's watch of this process.
 static SYSTEM: LazyLock<System> = LazyLock::new(System::new);
 
-/// Why the system gives no watch, for the log.
+/// The reason why the system has no watch, for the log.
 #[must_use]
 pub fn problem() -> Option<String> {
     lock(&SYSTEM.watcher).as_ref().err().cloned()
@@ -51,7 +52,7 @@ pub fn problem() -> Option<String> {
 
 struct System {
     watcher: Mutex<Result<RecommendedWatcher, String>>,
-    /// Never locked while the watcher is asked for something: its thread takes this lock to tell of events.
+    /// Never locked while the watcher is called: the watcher's thread takes this lock to report events.
     watched: Arc<Mutex<Watched>>,
 }
 
@@ -59,12 +60,14 @@ struct System {
 #[derive(Default)]
 struct Watched {
     folders: HashMap<Inode, Folder>,
-    by_path: HashMap<PathBuf, Inode>,
+    /// In order, so that the folders below a path follow it.
+    by_path: BTreeMap<PathBuf, Inode>,
 }
 
 struct Folder {
     path: PathBuf,
-    /// The folder was removed or renamed, and the watch with it: another folder may have its path, or its inode.
+    /// The watch is gone, because the folder or one above it was removed or renamed, or because another folder has its
+    /// path.
     is_lost: bool,
     readers: Vec<Reader>,
 }
@@ -74,16 +77,16 @@ struct Reader {
     names: Names,
 }
 
-/// The files of a folder that a reader wants to know of: all or these.
+/// The files of a folder that a reader follows: all of them, or these.
 type Names = Option<BTreeSet<OsString>>;
 
 /// The folders that a reader follows.
 type Wanted = BTreeMap<Inode, (PathBuf, Names)>;
 
-/// What came of following folders.
+/// The result of following folders.
 #[derive(Debug, Clone, Copy)]
 struct Followed {
-    /// Whether one is new: what changed in it before was not reported.
+    /// Whether a folder is new: earlier changes in it were not reported.
     is_new: bool,
     /// Whether all are watched.
     is_complete: bool,
@@ -100,8 +103,7 @@ impl System {
         let handler = move |event: notify::Result<Event>| lock(&told).tell(event);
         let watcher = notify::recommended_watcher(handler).map_err(|error| {
             format!(
-                "the system gives no watch ({error}): files are read every few seconds \
-                 instead; fs.inotify.max_user_instances may be too low"
+                "the system cannot report changes of files ({error}): files are read every few seconds; raise fs.inotify.max_user_instances if it is too low"
             )
         });
         if let Err(problem) = &watcher {
@@ -113,7 +115,7 @@ impl System {
         }
     }
 
-    /// A reader follows exactly these folders.
+    /// Makes a reader follow exactly these folders.
     fn follow(&self, reader: &Arc<Notify>, wanted: &Wanted) -> Followed {
         let mut watcher = lock(&self.watcher);
         let Ok(watcher) = watcher.as_mut() else {
@@ -124,7 +126,7 @@ impl System {
         };
         let change = lock(&self.watched).follow(reader, wanted);
         for path in &change.ended {
-            // fails when the folder is gone, and its watch with it
+            // It fails if the folder is gone, and its watch with it.
             watcher.unwatch(path).ok();
         }
         let mut followed = Followed {
@@ -135,7 +137,7 @@ impl System {
             match watcher.watch(&path, RecursiveMode::NonRecursive) {
                 Ok(()) => followed.is_new = true,
                 Err(error) => {
-                    tracing::debug!(folder = %path.display(), %error, "cannot be watched: polled");
+                    tracing::debug!(folder = %path.display(), %error, "a folder cannot be watched for changes: its files are read at intervals");
                     lock(&self.watched).remove(inode);
                     followed.is_complete = false;
                 }
@@ -145,17 +147,17 @@ impl System {
     }
 }
 
-/// What has to be asked of the system for a reader.
+/// The calls to the system's watch that a reader needs.
 #[derive(Default)]
 struct Change {
     ended: Vec<PathBuf>,
     begun: Vec<(Inode, PathBuf)>,
-    /// Whether the reader is new at a folder that is watched already.
+    /// Whether the reader is new at a folder that is already watched.
     is_joined: bool,
 }
 
 impl Watched {
-    /// A reader follows exactly these folders from now on.
+    /// Makes a reader follow exactly these folders.
     fn follow(&mut self, reader: &Arc<Notify>, wanted: &Wanted) -> Change {
         let mut change = Change::default();
         let (mut known, mut replaced) = (BTreeSet::new(), Vec::new());
@@ -169,7 +171,7 @@ impl Watched {
             });
         }
         for (inode, (path, names)) in wanted {
-            // Events name the folder so.
+            // Events name the folder in this form.
             let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             let folder = self.folders.entry(*inode).or_insert_with(|| Folder {
                 path: path.clone(),
@@ -177,12 +179,17 @@ impl Watched {
                 readers: Vec::new(),
             });
             if folder.is_lost {
-                change.ended.push(folder.path.clone());
+                if folder.path != path && self.by_path.get(&folder.path) == Some(inode) {
+                    self.by_path.remove(&folder.path);
+                    change.ended.push(folder.path.clone());
+                }
+                if let Some(before) = self.by_path.insert(path.clone(), *inode) {
+                    change.ended.push(path.clone());
+                    replaced.extend((before != *inode).then_some(before));
+                }
                 change.begun.push((*inode, path.clone()));
-                folder.path.clone_from(&path);
+                folder.path = path;
                 folder.is_lost = false;
-                let before = self.by_path.insert(path, *inode);
-                replaced.extend(before.filter(|before| before != inode));
             } else if !known.contains(inode) {
                 change.is_joined = true;
             }
@@ -190,9 +197,13 @@ impl Watched {
             let names = names.clone();
             folder.readers.push(Reader { changed, names });
         }
-        // What another reader still takes for the folder of a path is gone.
-        for folder in replaced.iter().filter_map(|it| self.folders.get(it)) {
-            folder.readers.iter().for_each(Reader::wake);
+        // The system watches a path once: the folder that had it may exist and be reached by another one.
+        for inode in replaced {
+            // unless it was found by its other path just now
+            let is_lost = |folder: &&mut Folder| self.by_path.get(&folder.path) != Some(&inode);
+            if let Some(folder) = self.folders.get_mut(&inode).filter(is_lost) {
+                folder.lose();
+            }
         }
         let idle = self
             .folders
@@ -205,10 +216,10 @@ impl Watched {
         change
     }
 
-    /// Forgets a folder; returns the path that is not watched any more.
+    /// Forgets a folder. Returns its path, if it is no longer watched.
     fn remove(&mut self, inode: Inode) -> Option<PathBuf> {
         let path = self.folders.remove(&inode)?.path;
-        // Another folder may have come in its place.
+        // Another folder may have its path now.
         let is_own = self.by_path.get(&path) == Some(&inode);
         if is_own {
             self.by_path.remove(&path);
@@ -232,8 +243,18 @@ impl Watched {
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
         );
         for path in &event.paths {
-            if let Some(folder) = self.folder_at(path) {
-                folder.is_lost |= is_gone;
+            if is_gone {
+                // The system's watch ends for the folders below, too.
+                let from = self
+                    .by_path
+                    .range::<Path, _>((Included(path.as_path()), Unbounded));
+                for (_, inode) in from.take_while(|(below, _)| below.starts_with(path)) {
+                    self.folders
+                        .get_mut(inode)
+                        .into_iter()
+                        .for_each(Folder::lose);
+                }
+            } else if let Some(folder) = self.folder_at(path) {
                 folder.readers.iter().for_each(Reader::wake);
             }
             let name = path.file_name();
@@ -261,6 +282,14 @@ impl Watched {
     }
 }
 
+impl Folder {
+    /// Notes that the watch is gone, and wakes the readers: they look for the folder again.
+    fn lose(&mut self) {
+        self.is_lost = true;
+        self.readers.iter().for_each(Reader::wake);
+    }
+}
+
 impl Reader {
     fn wake(&self) {
         if let Some(changed) = self.changed.upgrade() {
@@ -269,7 +298,7 @@ impl Reader {
     }
 }
 
-/// Waits for an event, then until none came for `quiet`, but `longest` at most.
+/// Waits for an event, and then for a pause of `quiet`, but at most for `longest`.
 async fn wait(changed: &Notify, quiet: Duration, longest: Duration) {
     changed.notified().await;
     let until_quiet = async {
@@ -278,7 +307,7 @@ async fn wait(changed: &Notify, quiet: Duration, longest: Duration) {
             .is_ok()
         {}
     };
-    // either way it is time to read
+    // In both cases it is time to read.
     tokio::time::timeout(longest, until_quiet).await.ok();
 }
 
@@ -296,8 +325,8 @@ impl FolderWatch {
         self.is_complete
     }
 
-    /// Watches exactly these folders. True when one is new: what changed in it before was not reported, so
-    /// the caller reads once more.
+    /// Watches exactly these folders. True when one is new: earlier changes in it were not reported, so the caller has
+    /// to read again.
     pub fn follow(&mut self, folders: &BTreeMap<PathBuf, Inode>) -> bool {
         let folders = folders.iter();
         let wanted = folders.map(|(path, inode)| (*inode, (path.clone(), None)));
@@ -306,7 +335,7 @@ impl FolderWatch {
         followed.is_new
     }
 
-    /// Waits for an event, then until none came for `quiet`, but `longest` at most.
+    /// Waits for an event, and then for a pause of `quiet`, but at most for `longest`.
     pub async fn changed(&self, quiet: Duration, longest: Duration) {
         wait(&self.changed, quiet, longest).await;
     }
@@ -319,9 +348,9 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Waits until one of the files may have changed: until something happened to it, or to a link on the way to it, and
-    /// is over, or for `poll` ([`POLL_UNWATCHED`] at most where a folder is missing or cannot be watched). A folder that
-    /// is new counts as a change: what happened in it before was not reported. The files need not exist.
+    /// Waits until one of the files may have changed: until an event for it, or for a link that leads to it, or for
+    /// `poll`. Without a watch on some folder it waits for [`POLL_UNWATCHED`] at most. A new folder counts as a change,
+    /// as earlier events in it were not reported. The files need not exist.
     pub async fn next<P: AsRef<Path>>(
         &mut self,
         files: impl IntoIterator<Item = P>,
@@ -345,8 +374,8 @@ impl FileWatch {
     }
 }
 
-/// Follows exactly these files: their names and those of the links on the way to them, in their folders. Wakes the reader
-/// where a folder is new. Returns whether all are watched.
+/// Follows exactly these files: their names and those of the links that lead to them, in their folders. Wakes the
+/// reader if a folder is new. Returns whether all folders are watched.
 fn follow_files(reader: &Arc<Notify>, files: &[PathBuf]) -> bool {
     let mut names = BTreeMap::new();
     for file in files {
@@ -388,7 +417,7 @@ fn add_names_of(file: &Path, names: &mut BTreeMap<PathBuf, BTreeSet<OsString>>) 
             let below = path.strip_prefix(link).ok()?;
             add(link);
             let target = parent_of(link).join(target);
-            // joining nothing would add a slash
+            // Joining an empty path would add a slash.
             Some(if below == Path::new("") {
                 target
             } else {
@@ -410,7 +439,7 @@ fn parent_of(file: &Path) -> PathBuf {
     }
 }
 
-/// Whether an event may be a change. Reading a file makes events too; those would never end.
+/// Whether an event may be a change. Reading a file causes events too, so counting them would never end.
 const fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
@@ -454,7 +483,7 @@ mod tests {
             tokio::time::timeout(limit, next).await.is_ok()
         }
 
-        /// Waits for a change, which must be seen long before the poll.
+        /// Waits for a change, which must be noticed long before the poll.
         async fn check(&mut self, what: &str) {
             assert!(
                 self.sees(Duration::from_secs(10)).await,
@@ -469,6 +498,19 @@ mod tests {
                 "{what} is seen"
             );
         }
+    }
+
+    /// These folders below another, as they are now.
+    fn folders(root: &Path, paths: &[&str]) -> BTreeMap<PathBuf, Inode> {
+        let inode = |path: &PathBuf| Inode::of(&fs::metadata(path).unwrap());
+        let paths = paths.iter().map(|path| root.join(path));
+        paths.map(|path| (path.clone(), inode(&path))).collect()
+    }
+
+    async fn changed(watch: &FolderWatch, what: &str) {
+        let changed = watch.changed(QUIET, LONGEST_WAIT);
+        let changed = tokio::time::timeout(Duration::from_secs(10), changed).await;
+        assert!(changed.is_ok(), "{what} is not seen");
     }
 
     #[tokio::test]
@@ -506,7 +548,7 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         fs::write(&file, "one").unwrap();
         let mut one = One::on(file.clone()).await;
-        // The new one may have the inode of the old.
+        // The new folder may have the inode of the old one.
         fs::remove_dir_all(&folder).unwrap();
         fs::create_dir(&folder).unwrap();
         one.check("the removal").await;
@@ -531,15 +573,54 @@ mod tests {
         one.check("a change").await;
         other.check("a change by another path").await;
         drop(one);
-        // Another reader finds that nobody follows any more.
+        // Another reader finds that the first has ended.
         let _third = One::on(root.path().join("third")).await;
         other.check_nothing("the end of a reader").await;
         fs::write(folder.join("file"), "two").unwrap();
         other.check("a change after the end of a reader").await;
     }
 
-    /// As kubelet updates a ConfigMap: `file` is a link to `..data/file`, `..data` one to a folder with a date,
-    /// and only `..data` is replaced.
+    /// findings-server 1: the system's watch ends for all folders below one that is renamed.
+    #[tokio::test]
+    async fn a_folder_below_a_renamed_one_is_watched_again() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("old/child")).unwrap();
+        let folders = |paths: &[&str]| folders(root.path(), paths);
+        let mut watch = FolderWatch::default();
+        assert!(watch.follow(&folders(&["", "old", "old/child"])));
+        fs::rename(at("old"), at("new")).unwrap();
+        changed(&watch, "the rename").await;
+        watch.follow(&folders(&["", "new", "new/child"]));
+        fs::write(at("new/child/file"), "one").unwrap();
+        changed(&watch, "a file in the child").await;
+    }
+
+    /// findings-server 2: a path that leads to another folder takes over the system's watch of that path.
+    #[tokio::test]
+    async fn a_link_that_leads_to_another_folder_ends_no_other_watch() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir(at("first")).unwrap();
+        fs::create_dir(at("second")).unwrap();
+        symlink("first", at("link")).unwrap();
+        let mut by_link = FolderWatch::default();
+        by_link.follow(&folders(root.path(), &["link"]));
+        let mut direct = FolderWatch::default();
+        direct.follow(&folders(root.path(), &["first"]));
+        symlink("second", at("next")).unwrap();
+        fs::rename(at("next"), at("link")).unwrap();
+        assert!(by_link.follow(&folders(root.path(), &["link"])));
+        changed(&direct, "that another folder took the path").await;
+        direct.follow(&folders(root.path(), &["first"]));
+        fs::write(at("first/file"), "one").unwrap();
+        changed(&direct, "a file of the first folder").await;
+        fs::write(at("second/file"), "two").unwrap();
+        changed(&by_link, "a file of the second folder").await;
+    }
+
+    /// Updates a ConfigMap as kubelet does: `file` is a link to `..data/file`, `..data` is a link to a folder with a
+    /// date, and only `..data` is replaced.
     #[tokio::test]
     async fn a_config_map_whose_link_is_swapped_is_seen() {
         let folder = tempfile::tempdir().unwrap();

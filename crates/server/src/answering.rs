@@ -1,6 +1,6 @@
-//! What answers on a listener now.
+//! The server that answers on a listener at present.
 //!
-//! Sockets and connections outlast a configuration: each request takes what answers at its time.
+//! Sockets and connections outlast a configuration: each request is answered by the server of its own time.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -16,11 +16,10 @@ use crate::server::Server;
 use crate::shared::Shared;
 use crate::tally::{Counted, Tally};
 
-/// What answers on a listener now.
+/// The server that answers on a listener at present.
 pub struct Now {
-    /// The server.
     shared: Arc<Shared>,
-    /// Counts what it does on this listener.
+    /// Its counters on this listener.
     tally: Option<Tally>,
 }
 
@@ -33,7 +32,7 @@ impl Deref for Now {
 }
 
 impl Now {
-    /// When an answer begins, where queries are logged or counted.
+    /// The time at which an answer begins, if queries are logged or counted.
     pub fn start(&self) -> Option<Instant> {
         let is_watched = self.tally.is_some() || self.shared.query_log.is_some();
         is_watched.then(|| self.shared.clock.now())
@@ -46,7 +45,7 @@ impl Now {
         }
     }
 
-    /// Logs and counts a query that began to be answered at `start`, with its reply.
+    /// Logs and counts a query with its reply. `start` is the time at which the answer began.
     pub(crate) fn note(
         &self,
         start: Option<Instant>,
@@ -87,25 +86,25 @@ impl Now {
     }
 }
 
-/// What answers on a listener; may be exchanged while it runs.
+/// The server that answers on a listener. It can be replaced while it runs.
 #[derive(Clone)]
 pub struct Answering(Arc<ArcSwap<Now>>);
 
 impl Answering {
-    /// This server answers, counted by `tally`.
+    /// Begins with this server, counted by `tally`.
     #[must_use]
     pub fn new(server: &Server, tally: Option<Tally>) -> Self {
         let shared = Arc::clone(&server.shared);
         Self(Arc::new(ArcSwap::from_pointee(Now { shared, tally })))
     }
 
-    /// From now on this server answers; what is being answered goes on as it began.
+    /// Lets this server answer from now on. Answers in progress continue with the old one.
     pub fn replace(&self, server: &Server, tally: Option<Tally>) {
         let shared = Arc::clone(&server.shared);
         self.0.store(Arc::new(Now { shared, tally }));
     }
 
-    /// What answers now, for one request.
+    /// The server for one request.
     pub fn now(&self) -> Guard<Arc<Now>> {
         self.0.load()
     }

@@ -1,5 +1,5 @@
-//! Datagrams taken from the system and given to it many at a time (recvmmsg, sendmmsg): of what a query
-//! costs, entering the system twice was a tenth.
+//! Receives and sends many datagrams with one system call (recvmmsg, sendmmsg): two calls for each query took a tenth
+//! of its cost.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -11,23 +11,23 @@ use tokio::net::UdpSocket;
 
 use crate::way::{self, Ours, Way};
 
-/// The most datagrams that are taken or given at once.
+/// The most datagrams in one system call.
 pub(super) const BATCH: usize = 32;
 
-/// What came.
+/// Received datagrams.
 pub(super) struct Inbox {
-    /// Room for the datagrams, of the same size each.
+    /// Space for the datagrams, the same for each.
     room: Box<[u8]>,
-    /// The most octets of one; a longer one is cut.
+    /// The most octets of a datagram. A longer one is cut.
     octets: usize,
-    /// Whether the system tells where each came to.
+    /// Whether the system reports the address that each was sent to.
     is_told: bool,
-    /// Octets of each that came, and its way.
+    /// The length and the path of each received datagram.
     came: Vec<(usize, Way)>,
 }
 
 impl Inbox {
-    /// Room for datagrams of so many octets; `is_told` for a socket of all addresses.
+    /// Space for datagrams of so many octets. `is_told` is for a socket on all addresses.
     pub(crate) fn new(octets: usize, is_told: bool) -> Self {
         Self {
             room: vec![0; octets * BATCH].into_boxed_slice(),
@@ -37,10 +37,10 @@ impl Inbox {
         }
     }
 
-    /// Takes what waits, and forgets what came before; says how many there are.
+    /// Receives the datagrams that wait, in place of the earlier ones, and returns their number.
     ///
     /// # Errors
-    /// Those of the system; `WouldBlock` when nothing waits.
+    /// Those of the system; `WouldBlock` when no datagram waits.
     pub(crate) fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.came.clear();
         let (room, octets, came) = (&mut self.room, self.octets, &mut self.came);
@@ -55,7 +55,7 @@ impl Inbox {
             let fd = socket.as_raw_fd();
             let flags = MsgFlags::MSG_DONTWAIT;
             for datagram in recvmmsg(fd, &mut headers, slices.iter_mut(), flags, None)? {
-                // Datagrams of an IP socket have a peer; one without cannot be answered.
+                // Datagrams of an IP socket have a peer. One without a peer cannot be answered.
                 let peer = datagram.address.as_ref().and_then(address_of);
                 let peer = peer.unwrap_or(way::UNKNOWN);
                 let told = datagram.cmsgs().ok().filter(|_| is_told);
@@ -66,7 +66,7 @@ impl Inbox {
         })
     }
 
-    /// One of those that came, and its way.
+    /// A received datagram and its path.
     pub(crate) fn get(&self, place: usize) -> (&[u8], Way) {
         let (octets, way) = self.came[place];
         let start = place * self.octets;
@@ -74,23 +74,23 @@ impl Inbox {
     }
 }
 
-/// What is to be sent.
+/// Datagrams to send.
 #[derive(Default)]
 pub(super) struct Outbox {
     /// The datagrams, one after the other.
     octets: Vec<u8>,
-    /// Where each ends, and the way it goes.
+    /// The end of each, and its path.
     ends: Vec<(usize, Way)>,
 }
 
 impl Outbox {
-    /// Adds a datagram; it goes back the way that another came.
+    /// Adds a datagram, which is sent back on the path of a received one.
     pub(crate) fn add(&mut self, octets: &[u8], way: Way) {
         self.octets.extend_from_slice(octets);
         self.ends.push((self.octets.len(), way));
     }
 
-    /// Sends all there is, waiting where the system has no room; `failed` is told of what could not be sent.
+    /// Sends all datagrams, and waits while the system has no room. `failed` is called for each that could not be sent.
     pub(crate) async fn send(
         &mut self,
         socket: &UdpSocket,
@@ -116,8 +116,8 @@ impl Outbox {
         self.ends.clear();
     }
 
-    /// Gives datagrams to the system, from one of them on; says how many it took. Those given together leave
-    /// from the same address.
+    /// Sends datagrams in one system call, beginning with `first`, and returns the number sent. They share the address
+    /// that they are sent from.
     fn give(&self, socket: &UdpSocket, first: usize) -> io::Result<usize> {
         let (end, Way { peer, ours }) = self.ends[first];
         let start = first.checked_sub(1).map_or(0, |last| self.ends[last].0);
@@ -204,7 +204,7 @@ mod tests {
                 (octets.to_vec(), way.peer)
             }));
         }
-        // What is longer than there is room for is cut.
+        // A datagram that is longer than its space is cut.
         let cut = sent.into_iter().map(|(mut octets, peer)| {
             octets.truncate(64);
             (octets, peer)
@@ -234,7 +234,7 @@ mod tests {
             let count = theirs.recv(&mut octets).await.unwrap();
             assert_eq!(octets[..count], [number; 3]);
         }
-        // It is empty, and takes more.
+        // The outbox is empty, and can be used again.
         outbox.add(b"last", Way { peer, ours: None });
         outbox.send(&ours, |_, _| panic!("it can be sent")).await;
         let mut octets = [0; 10];
@@ -246,12 +246,12 @@ mod tests {
         let listener = crate::Listener::bind(([0, 0, 0, 0], 0).into(), 1, &[]).unwrap();
         let port = listener.address().port();
         let [ours] = <[UdpSocket; 1]>::try_from(listener.into_udp()).unwrap();
-        // Two in a row to the first, as a run of its own, and others one by one.
+        // Two neighbours for the first host, which make a run of their own, and others one by one.
         let hosts = [1_u8, 5, 5, 9, 5, 1, 9];
         let mut clients = Vec::new();
         for host in hosts {
             let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            // Only what comes from there is taken.
+            // Only datagrams from this address are received.
             let asked = SocketAddr::from(([127, 0, 0, host], port));
             client.connect(asked).await.unwrap();
             client.send(&[host]).await.unwrap();

@@ -1,10 +1,11 @@
 //! The chain of a server block: handlers in CoreDNS's order, around the zones.
 //!
-//! A query runs along the chain until a handler answers it; what is behind a handler is [`Next`], which it
-//! may run, run again with another question, or leave. Most queries are for names of zones and no matter of
-//! any handler in front of them: [`Handler::passes`] tells so, without allocation, and the server answers
-//! them from the zone at once. All others are owned [`Request`]s; what can be answered from memory is
-//! ready at the first poll.
+//! A query runs along the chain until a handler answers it. Each handler gets the rest of the chain as [`Next`]: it may
+//! run it, run it again with another question, or ignore it.
+//!
+//! Most queries are for names of zones, and no handler before the zones changes them. [`Handler::passes`] finds that
+//! out without allocation, and the server answers them from the zone directly. All others become owned [`Request`]s. An
+//! answer from memory is ready at the first poll.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,99 +20,98 @@ use crate::message::{END_OF_CHAIN, Outcome, Question, Request};
 use crate::resolve::{View, resolve};
 use crate::zones::BlockZones;
 
-/// How many times the server may ask itself on behalf of one query: for targets of aliases, as CoreDNS.
+/// The most questions that the server may ask itself for one query, as for targets of aliases. CoreDNS has the same
+/// limit.
 pub const MAX_DEPTH: usize = 8;
 
-/// A part of a chain.
+/// A handler of a chain.
 pub trait Handler: Any + Send + Sync {
     /// Its word in the Corefile.
     fn name(&self) -> &'static str;
 
-    /// Whether a query goes by untouched, and so does its reply: what [`Handler::answer`] would do is only
-    /// to run the next. Called for every query: it must be quick and must not allocate.
+    /// Whether it leaves a query and its reply unchanged, so that [`Handler::answer`] would only run the next handler.
+    /// It is called for every query: it must be quick and must not allocate.
     fn passes(&self, question: &Question<'_>) -> bool;
 
-    /// Whether what does not pass may have no transfer either.
+    /// Whether transfers that do not pass are refused too.
     fn guards_transfers(&self) -> bool {
         false
     }
 
-    /// What is said to a transfer that does not pass; `None` is for REFUSED.
+    /// The reply to a transfer that does not pass; `None` means REFUSED.
     fn refusal(&self, _question: &Question<'_>) -> Option<Outcome> {
         None
     }
 
-    /// Counts the queries that pass it on the way to the zones, if someone wants to know.
+    /// The counter of queries that pass it before they reach the zones, if there is one.
     fn passed(&self) -> Option<Counter> {
         None
     }
 
-    /// Whether queries of classes other than IN come here.
+    /// Whether it answers queries of classes other than IN.
     fn takes_all_classes(&self) -> bool {
         false
     }
 
-    /// Answers, or runs the next.
+    /// Answers, or runs the next handler.
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome>;
 
-    /// Whether one that was made of a new configuration would do what this one does: then this one goes
-    /// on in its place, with what it holds (answers, connections, what it knows of other servers). For
-    /// handlers that hold something; `(new as &dyn Any).downcast_ref::<Self>()` says what the other is.
+    /// Whether a handler made from a new configuration would do the same. Then this one stays in its place with its
+    /// contents: answers, connections, the state of other servers. For handlers with such contents; `(new as &dyn
+    /// Any).downcast_ref::<Self>()` is the new handler.
     fn same_as(&self, _new: &dyn Handler) -> bool {
         false
     }
 
-    /// Whether it keeps replies from behind it. After a reload it stays only if all handlers behind it do.
+    /// Whether it stores the replies of handlers after it. It survives a reload only if all of these do.
     fn keeps_replies(&self) -> bool {
         false
     }
 
-    /// Whether it changes neither questions nor replies, so that replies kept in front of it stay good without it.
+    /// Whether it changes neither questions nor replies, so that replies stored before it stay good without it.
     fn is_probe(&self) -> bool {
         false
     }
 
-    /// What it does besides answering, until told to stop: files that are looked at, servers that are
-    /// tried, answers that are refreshed.
+    /// Its work besides answering, until cancelled: files to check, servers to probe, answers to refresh.
     fn background(self: Arc<Self>, _cancel: CancellationToken) -> Option<BoxFuture<'static, ()>> {
         None
     }
 
-    /// Why that ended before it was told to, which ends the process.
+    /// The reason why that work ended before it was cancelled, which ends the process.
     fn fault(&self) -> Option<String> {
         None
     }
 }
 
-/// One server block: its handlers and its zones.
+/// A server block: its handlers and its zones.
 pub struct Block {
-    /// In the order of the chain; the zones, if there are any, are one of them.
+    /// The handlers in the order of the chain. The zones, if there are any, are one of them.
     handlers: Vec<Arc<dyn Handler>>,
-    /// How many stand in front of the zones.
+    /// The number of handlers before the zones.
     before: usize,
-    /// How many stand behind the zones.
+    /// The number of handlers after the zones.
     after: usize,
-    /// The zones.
     zones: Arc<BlockZones>,
-    /// What counts queries that go straight to the zones.
+    /// The counters of queries that the zones answer directly.
     passed: Vec<Counter>,
-    /// What is done to every reply on its way out.
+    /// The form of all its replies.
     pub shape: Shape,
 }
 
-/// What is done to every reply as it is written, whoever made it.
+/// The form of replies, applied as they are written, whichever handler made them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shape {
-    /// `loadbalance`: addresses and mail exchangers in another order each time.
+    /// `loadbalance`: addresses and mail exchangers have a new order each time.
     pub shuffles: bool,
-    /// `minimal`: authority and additional are left out where there is an answer.
+    /// `minimal`: a reply with an answer has no authority and no additional records.
     pub is_minimal: bool,
-    /// `bufsize`: the largest datagram, if smaller than the client's.
+    /// `bufsize`: the largest datagram, if it is smaller than the client's.
     pub datagram_octets: Option<u16>,
 }
 
 impl Block {
-    /// A block: the handlers in front of the zones, the zones, the handlers behind them.
+    /// A block with handlers before the zones, the zones, and handlers after them.
     #[must_use]
     pub fn new(
         before: Vec<Arc<dyn Handler>>,
@@ -143,7 +143,7 @@ impl Block {
         &self.zones
     }
 
-    /// The view of its zones on a question, which may be signed by a key of ours.
+    /// The view of its zones on a question. `is_signed` says whether one of our keys signed it.
     #[must_use]
     pub fn view(&self, question: &Question<'_>, is_signed: bool) -> View<'_> {
         View::new(&self.zones, question, self.after > 0, is_signed)
@@ -155,14 +155,14 @@ impl Block {
         &self.handlers
     }
 
-    /// The handlers in front of the zones, and those behind them.
+    /// The handlers before the zones, and those after them.
     #[must_use]
     pub fn around_zones(&self) -> [&[Arc<dyn Handler>]; 2] {
         let after = self.handlers.len() - self.after;
         [&self.handlers[..self.before], &self.handlers[after..]]
     }
 
-    /// Whether a query reaches the zones untouched.
+    /// Whether a query reaches the zones unchanged.
     #[must_use]
     pub fn reaches_zones(&self, question: &Question<'_>) -> bool {
         let before = &self.handlers[..self.before];
@@ -176,55 +176,54 @@ impl Block {
         guards.any(|handler| !handler.passes(question))
     }
 
-    /// What a handler says to a transfer that it forbids; `None` is for REFUSED.
+    /// The reply of a handler to a transfer that it forbids; `None` means REFUSED.
     #[must_use]
     pub fn refusal(&self, question: &Question<'_>) -> Option<Outcome> {
         let mut guards = self.handlers.iter().filter(|it| it.guards_transfers());
         guards.find(|it| !it.passes(question))?.refusal(question)
     }
 
-    /// Counts a query that was answered from the zones at once.
+    /// Counts a query that the zones answered directly.
     pub fn count_passed(&self) {
         for count in &self.passed {
             count.inc();
         }
     }
 
-    /// Whether it has nothing but zones, if that.
+    /// Whether it has no handlers besides its zones.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.before + self.after == 0
     }
 
-    /// Whether queries of a class come here.
+    /// Whether some handler answers queries of classes other than IN.
     #[must_use]
     pub fn takes_all_classes(&self) -> bool {
         self.handlers.iter().any(|it| it.takes_all_classes())
     }
 }
 
-/// The blocks of a listener: which one a query is for.
+/// The blocks of a listener. It finds the block of a query.
 #[derive(Default)]
 pub struct Router {
-    /// The blocks, in the order of the file.
     blocks: Vec<Block>,
     /// The keys of each block.
     names: Vec<Vec<Name>>,
-    /// Lower-case wire names of keys, with their blocks.
+    /// The keys, in wire form and lower case, with their blocks.
     keys: SuffixMap<Found>,
 }
 
-/// A key that holds a name.
+/// A key at or above a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The place of its block.
+    /// The index of its block.
     pub block: usize,
-    /// Its own place among the keys of all blocks.
+    /// Its index among the keys of all blocks.
     pub key: usize,
 }
 
 impl Router {
-    /// A router over blocks and the zones of their keys; of two with one name the first counts.
+    /// A router over blocks and the zones of their keys. If two keys are equal, the first counts.
     #[must_use]
     pub fn new(blocks: Vec<(Vec<Name>, Block)>) -> Self {
         let mut router = Self::default();
@@ -256,14 +255,14 @@ impl Router {
         &self.names
     }
 
-    /// The place of the block whose key is the longest that holds a lower-case wire name. A DS question goes to
-    /// the shortest but the root, as in CoreDNS: DS stands above a cut (RFC 4035 section 3.1.4.1).
+    /// The index of the block with the longest key at or above a name in lower case. A DS question goes to the shortest
+    /// except the root, as in CoreDNS: DS is above a cut (RFC 4035 section 3.1.4.1).
     #[must_use]
     pub fn find(&self, lower_wire: &[u8], qtype: Rtype) -> Option<usize> {
         self.find_key(lower_wire, qtype).map(|found| found.block)
     }
 
-    /// The same, with the key.
+    /// As [`Self::find`], with the key.
     #[must_use]
     pub fn find_key(&self, lower_wire: &[u8], qtype: Rtype) -> Option<Found> {
         let mut own = self.keys.find(lower_wire);
@@ -277,9 +276,8 @@ impl Router {
         own.copied()
     }
 
-    /// Whether an answer of a block's zones that ends with an alias is completed from another zone or from
-    /// upstreams: where the block, or the one that the target (in wire form) belongs to, has more than zones.
-    /// Allocates nothing.
+    /// Whether an answer that ends with an alias is completed from another zone or from upstreams. That is so if this
+    /// block, or the block of the target (in wire form), has more than zones. Allocates nothing.
     #[must_use]
     pub fn follows(&self, block: usize, target: &[u8], qtype: Rtype) -> bool {
         let is_more = |block: usize| !self.blocks()[block].is_plain();
@@ -295,7 +293,7 @@ impl Router {
         self.find(lower, qtype).is_some_and(is_more)
     }
 
-    /// Runs a query through the block it is for.
+    /// Runs a query through its block.
     pub async fn answer(self: Arc<Self>, request: &mut Request) -> Outcome {
         let lower = request.name.to_lower();
         match self.find(lower.as_wire(), request.qtype) {
@@ -317,17 +315,15 @@ impl Router {
     }
 }
 
-/// EDE 20 (RFC 8914 section 5.2): the name is none of ours.
+/// EDE 20 (RFC 8914 section 5.2): the server has no zone for the name.
 pub const NOT_AUTHORITATIVE: u16 = 20;
 
-/// What stands behind a handler.
+/// The rest of a chain after a handler.
 #[derive(Clone)]
 pub struct Next {
-    /// All blocks.
     router: Arc<Router>,
-    /// The block.
     block: usize,
-    /// The place in its chain.
+    /// The index of the next handler.
     at: usize,
 }
 
@@ -342,16 +338,16 @@ impl Next {
         }
     }
 
-    /// The zones of a block, and what stands behind them: for signed questions, whose answers are what a
-    /// secondary holds.
+    /// The zones of a block, and the handlers after them. For signed questions, which get the answers that a secondary
+    /// has.
     #[must_use]
     pub fn at_zones(router: Arc<Router>, block: usize) -> Self {
         let at = router.blocks[block].before;
         Self { router, block, at }
     }
 
-    /// Runs the rest of the chain. At its end: a block of zones alone has nothing to do with the name
-    /// (REFUSED), a handler that counted on another is an error (SERVFAIL, as CoreDNS).
+    /// Runs the rest of the chain. At its end, a block with zones alone has no zone for the name (REFUSED). In other
+    /// blocks a handler expected another one (SERVFAIL, as in CoreDNS).
     pub fn run(self, request: &mut Request) -> BoxFuture<'_, Outcome> {
         let block = &self.router.blocks[self.block];
         match block.handlers.get(self.at) {
@@ -370,7 +366,7 @@ impl Next {
         }
     }
 
-    /// What the end of the chain says.
+    /// The outcome at the end of the chain.
     fn end(&self) -> Outcome {
         let block = &self.router.blocks[self.block];
         if block.is_plain() {
@@ -386,8 +382,7 @@ impl Next {
         Outcome::failed(last, Rcode::SERVFAIL, error)
     }
 
-    /// Whether a zone says at once that it has no such name, and nothing else stands behind that has
-    /// something to say to it.
+    /// Whether a zone can tell without waiting that it lacks the name, and no handler after it answers for the name.
     #[must_use]
     pub fn is_missing(&self, question: &Question<'_>) -> bool {
         let block = self.block();
@@ -398,13 +393,13 @@ impl Next {
             && resolve(&block.view(question, false), question, &mut Vec::new()).is_missing()
     }
 
-    /// All blocks, and the place of this one.
+    /// All blocks, and the index of this one.
     pub fn place(&self) -> (&Router, usize) {
         (&self.router, self.block)
     }
 
-    /// Asks the whole server, as a client would: for the target of an alias, for one. What was asked for already on
-    /// the way here would go the same way again.
+    /// Asks the whole server, as a client would, for example for the target of an alias. A question that was asked
+    /// before on behalf of the same query is not asked again, as it would go round.
     pub fn again(self, request: &mut Request) -> BoxFuture<'_, Outcome> {
         let asked = (request.name.to_lower(), request.qtype);
         if request.depth >= MAX_DEPTH || request.trail.contains(&asked) {
@@ -482,7 +477,7 @@ mod tests {
         ];
         let server = chain_around(vec![], zones, vec![Arc::new(Counting::default())]);
         let said = ask(&server, "a.y. A");
-        // Each once: what comes again is not asked again.
+        // Each record once: a repeated question is not asked again.
         let want = "NOERROR | a.y. 60 IN CNAME a.z. a.z. 60 IN CNAME a.y.";
         assert_eq!(said, want);
     }

@@ -1,7 +1,7 @@
-//! From the octets of a request to its reply, or to a transfer that may begin.
+//! Turns the octets of a request into a reply, or into a transfer that may begin.
 //!
-//! The order of the checks: readable, TSIG, operation, EDNS version, class, type, zone. Only a transfer is
-//! left to someone else; every other reply is in the writer when [`Shared::respond`] comes back.
+//! The order of the checks: readable, TSIG, operation, EDNS version, class, type, zone. Only a transfer is left to
+//! other code. Every other reply is in the writer when [`Shared::respond`] returns.
 
 use std::net::SocketAddr;
 
@@ -10,28 +10,28 @@ use dns::tsig::{self, Refusal, TsigError, Verdict};
 use dns::{MAX_MESSAGE_OCTETS, Mark, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags};
 use tracing::{debug, warn};
 use transfer::{SecondaryRequest, unix_seconds};
-use zone::lookup::{Link, LinkSet, each_additional};
+use zone::lookup::{Link, LinkSet, each_additional, lookup};
 
 use crate::exchange::{Asker, Exchange, Outcome, Scratch, Signer};
 use crate::message::CLASS_IN;
 use crate::options::{Extended, Said};
 use crate::reply::{write_link, write_negative, write_referral};
-use crate::resolve::{Resolution, ZoneAnswer, resolve};
+use crate::resolve::{Resolution, ZoneAnswer, not_ready, resolve};
 use crate::shared::Shared;
 use crate::tally::Noted;
+use crate::zones::WORD;
 use crate::{Proto, Shape};
 
-/// The class ANY.
 const CLASS_ANY: u16 = 255;
 
 impl Shared {
-    /// Answers a request, or says that a transfer is due, or what is to be waited for.
+    /// Answers a request. The outcome may also be a transfer to run or an answer to wait for.
     pub(crate) fn respond(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
         scratch.error = None;
         scratch.metadata.clear();
         scratch.noted = Noted::default();
         match self.begin(scratch, raw, asker) {
-            // What can be answered from memory is ready at once.
+            // An answer from memory is ready at the first poll.
             Outcome::Later(later) => match later.poll() {
                 Ok((later, answered)) => self.complete(scratch, *later, answered),
                 Err(later) => Outcome::Later(later),
@@ -43,7 +43,7 @@ impl Shared {
         }
     }
 
-    /// From the octets to what becomes of them.
+    /// Handles the octets of a request.
     fn begin(&self, scratch: &mut Scratch, raw: &[u8], asker: Asker<'_>) -> Outcome {
         let query = match Query::parse(raw) {
             Ok(query) => query,
@@ -88,8 +88,8 @@ impl Shared {
         exchange.run(scratch)
     }
 
-    /// Whether a warning is due of a signature that is refused: of a secondary's, and of a clock that is off, once
-    /// a minute. Whose clock is off has the key, unless somebody repeats what the one who has it once said.
+    /// Whether to warn about a refused signature: for a secondary always, for a wrong time once a minute for each key.
+    /// A wrong time needs the key, unless somebody replays an old request.
     fn is_told(&self, refusal: &Refusal, peer: SocketAddr) -> bool {
         if refusal.error == TsigError::BadTime {
             self.off_clocks.is_due(&refusal.key_name, self.clock.now())
@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Writes FORMERR for what could not be read.
+    /// Writes FORMERR for an unreadable request.
     fn malformed(
         &self,
         scratch: &mut Scratch,
@@ -120,13 +120,13 @@ impl Shared {
 }
 
 impl Exchange<'_> {
-    /// Everything after the signature.
+    /// Handles the request after its signature was checked.
     fn run(mut self, scratch: &mut Scratch) -> Outcome {
         let query = self.query;
         if query.opcode() != 0 {
             return self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED));
         }
-        // RFC 5936 section 2.1 for AXFR; no query has an answer.
+        // RFC 5936 section 2.1 for AXFR. Other requests have no answer records either.
         if query.counts[0] > 0 {
             return self.fail(scratch, Rcode::FORMERR);
         }
@@ -139,7 +139,7 @@ impl Exchange<'_> {
             Some(None) => return self.fail(scratch, Rcode::FORMERR),
         }
         if query.question.is_empty() {
-            // RFC 7873 section 5.4: a query without question is one for a cookie.
+            // RFC 7873 section 5.4: a query without a question asks for a cookie.
             let rcode = match self.wishes.cookie {
                 Some(_) => Rcode::NOERROR,
                 None => Rcode::FORMERR,
@@ -164,11 +164,7 @@ impl Exchange<'_> {
             Rtype::AXFR if asker.proto == Proto::Udp => {
                 self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
             }
-            Rtype::AXFR => self.transfer(scratch, None),
-            Rtype::IXFR => match query.ixfr_serial() {
-                Some(serial) => self.transfer(scratch, Some(serial)),
-                None => self.fail(scratch, Rcode::FORMERR),
-            },
+            Rtype::AXFR | Rtype::IXFR => self.transfer(scratch),
             Rtype::ANY => self.answer(scratch),
             qtype if qtype.is_meta() => {
                 self.fail_with(scratch, Rcode::NOTIMP, Some(Extended::NOT_SUPPORTED))
@@ -177,7 +173,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Answers a question of a class other than IN: a matter of handlers alone.
+    /// Answers a question of a class other than IN. Only handlers can.
     fn other_class(self, scratch: &mut Scratch) -> Outcome {
         let router = &self.shared.router;
         let place = self.block(scratch);
@@ -188,7 +184,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The block that the question is for; notes which of its keys.
+    /// The block of the question. It notes the matching key.
     fn block(&self, scratch: &mut Scratch) -> Option<usize> {
         let router = &self.shared.router;
         let found = router.find_key(&scratch.lower, self.query.qtype());
@@ -196,12 +192,12 @@ impl Exchange<'_> {
         found.map(|found| found.block)
     }
 
-    /// Answers from a zone at once, if the block's handlers have nothing to say to it; else lets them.
+    /// Answers from a zone directly, if no handler of the block has to change the query. Else it runs the handlers.
     fn answer(self, scratch: &mut Scratch) -> Outcome {
         let shared = self.shared;
         let qtype = self.query.qtype();
         let Some(place) = self.block(scratch) else {
-            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
+            return self.answer_secondary(scratch);
         };
         let block = &shared.router.blocks()[place];
         let question = self.question(&scratch.lower);
@@ -231,7 +227,7 @@ impl Exchange<'_> {
             }
             Resolution::NotReady => {
                 scratch.noted.by = block.zones().word();
-                scratch.error = Some("the zone has no version yet".to_owned());
+                scratch.error = Some(not_ready(view.version().is_some()).to_owned());
                 return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
             }
             Resolution::FollowAlias { target, .. }
@@ -247,7 +243,33 @@ impl Exchange<'_> {
         self.write_answer(scratch, &answer, shape)
     }
 
-    /// Writes what a version says.
+    /// Answers SOA and NS of a zone below no key to those who may transfer it: they ask for them before they do
+    /// (RFC 1034 section 4.3.5).
+    fn answer_secondary(self, scratch: &mut Scratch) -> Outcome {
+        let (shared, qtype) = (self.shared, self.query.qtype());
+        let asked = shared.zone_to_transfer(&scratch.lower);
+        let asked = asked.filter(|_| matches!(qtype, Rtype::SOA | Rtype::NS));
+        let Some(zone) = asked.filter(|zone| self.may_have(zone)) else {
+            return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
+        };
+        if qtype == Rtype::SOA {
+            self.note_asked(zone, SecondaryRequest::Soa);
+        }
+        scratch.noted.by = WORD;
+        let version = zone.peek();
+        let Some(version) = version.as_deref() else {
+            return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
+        };
+        let answer = ZoneAnswer {
+            version,
+            answer: lookup(version, &scratch.lower, qtype, &mut scratch.key),
+            is_stale: zone.may_be_old(),
+            synthesized: None,
+        };
+        self.write_answer(scratch, &answer, Shape::default())
+    }
+
+    /// Writes the answer of a version.
     fn write_answer(self, scratch: &mut Scratch, of: &ZoneAnswer<'_>, shape: Shape) -> Outcome {
         let ZoneAnswer {
             version, answer, ..
@@ -256,7 +278,8 @@ impl Exchange<'_> {
         let authority = if is_ours { flags::AA } else { 0 };
         let said = Said {
             ede: of.is_stale.then_some(Extended::STALE),
-            version: is_ours.then_some(version),
+            // RFC 9660 section 3.2: referrals, too.
+            version: Some(version),
             ..Said::default()
         };
         self.collect_options(&mut scratch.options, said);
@@ -282,21 +305,21 @@ impl Exchange<'_> {
             && !shape.is_minimal
         {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
-            // What does not fit can be asked for.
+            // The client can ask for additional records that do not fit.
             let _all = each_additional(version, &rrset, &mut scratch.additionals, put);
         }
         if let Some(referral) = answer.referral() {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
             if !each_additional(version, &referral.servers, &mut scratch.additionals, put) {
-                // RFC 9471 section 3.1: glue cannot be asked for elsewhere.
+                // RFC 9471 section 3.1: a client cannot get glue elsewhere.
                 return self.truncated(scratch, after_question, base_flags);
             }
         }
         self.finish(scratch, base_flags, answer.rcode())
     }
 
-    /// An answer that did not fit, with TC: empty in a datagram, the client asks again over TCP. A connection
-    /// has nothing larger to offer, so it gets the records that fit the largest message.
+    /// A reply that did not fit, with TC. In a datagram it is empty, as the client asks again over TCP. A connection
+    /// has nothing larger to offer, so the reply has the records that fit the largest message.
     pub(crate) fn truncated(self, scratch: &mut Scratch, mark: Mark, flags: u16) -> Outcome {
         if self.asker.proto == Proto::Udp {
             scratch.writer.rollback(mark);

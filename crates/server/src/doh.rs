@@ -1,6 +1,7 @@
-//! DNS over HTTPS (RFC 8484): which request carries which message, and what goes back with its reply.
+//! DNS over HTTPS (RFC 8484): finds the message of a request, and makes the head of its response.
 //!
-//! As in CoreDNS, with two exceptions: an unknown method gets 405 and an unknown type 415 (RFC 9110). CoreDNS says 400.
+//! As in CoreDNS, with two exceptions: an unknown method gets 405 and an unknown type 415 (RFC 9110). CoreDNS sends
+//! 400.
 //!
 //! # Not implemented
 //! Paths other than `/dns-query`, and `Accept`: there is one type of replies (section 4.1).
@@ -18,29 +19,29 @@ use crate::message::REQUEST_OCTETS;
 const PATH: &str = "/dns-query";
 /// The type of queries and replies (section 6).
 const MESSAGE: &str = "application/dns-message";
-/// The variable of the URI that has the message (section 4.1).
+/// The variable of the URI that contains the message (section 4.1).
 const VARIABLE: &str = "dns=";
-/// How long a client may keep a reply that says nothing about it, as in CoreDNS.
+/// The seconds for which a client may cache a reply that sets no time itself, as in CoreDNS.
 const SHORTEST_LIFETIME: u32 = 5;
-/// The longest it may keep one, as in CoreDNS.
+/// The longest time for which a client may cache a reply, as in CoreDNS.
 const LONGEST_LIFETIME: u32 = 3600;
-/// Texts without padding; clients have left bits over at their end.
+/// Base64 without padding. Clients may leave bits over at the end.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// Where a request has its message.
+/// The place of a request's message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Carried {
-    /// In its URI: this one.
+    /// In its URI. This is the message.
     InUri(Vec<u8>),
     /// In its body.
     InBody,
 }
 
-/// Looks for the message of a request.
+/// Finds the message of a request.
 ///
 /// # Errors
-/// The status of the response, if the request cannot have one.
+/// The status of the response, if the request cannot have a message.
 pub(crate) fn find<B>(request: &Request<B>) -> Result<Carried, StatusCode> {
     if request.uri().path() != PATH {
         return Err(StatusCode::NOT_FOUND);
@@ -53,14 +54,14 @@ pub(crate) fn find<B>(request: &Request<B>) -> Result<Carried, StatusCode> {
     }
 }
 
-/// Whether the body is said to be a message.
+/// Whether the body has the type of a message.
 fn is_message(headers: &HeaderMap) -> bool {
     let said = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let essence = said.and_then(|said| said.split(';').next());
     essence.is_some_and(|it| it.trim().eq_ignore_ascii_case(MESSAGE))
 }
 
-/// The message in the query of a URI: of exactly one variable `dns`.
+/// The message in the query of a URI, which must have exactly one variable `dns`.
 fn of_query(query: &str) -> Result<Vec<u8>, StatusCode> {
     let mut found = query.split('&').filter_map(|it| it.strip_prefix(VARIABLE));
     let (Some(text), None) = (found.next(), found.next()) else {
@@ -77,7 +78,7 @@ fn of_query(query: &str) -> Result<Vec<u8>, StatusCode> {
     }
 }
 
-/// The head of the response with a reply.
+/// The head of a response with a reply.
 pub(crate) fn found(reply: &[u8]) -> http::Response<()> {
     let mut response = http::Response::new(());
     let age = format!("max-age={}", lifetime(reply));
@@ -102,7 +103,7 @@ pub(crate) fn failed(status: StatusCode) -> http::Response<()> {
     response
 }
 
-/// How many seconds a client may keep a reply: no longer than any of its records (section 5.1).
+/// The seconds for which a client may cache a reply: no longer than any of its records (section 5.1).
 fn lifetime(reply: &[u8]) -> u32 {
     let (Some(flags), Some(records)) = (reply.get(3), RawRecords::of(reply)) else {
         return SHORTEST_LIFETIME;
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
     use crate::testing::desk::Desk;
 
-    /// What a request is found to be.
+    /// The result for a request with these parts.
     fn look(method: &str, uri: &str, content_type: Option<&str>) -> Result<Carried, u16> {
         let mut request = Request::builder().method(method).uri(uri);
         if let Some(content_type) = content_type {
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(refused.headers()[ALLOW], "GET, POST");
     }
 
-    /// RFC 8484 section 5.1: no longer than the smallest TTL; of a negative answer that of its SOA.
+    /// RFC 8484 section 5.1: no longer than the smallest TTL; for a negative answer the SOA's.
     #[test]
     fn a_reply_is_kept_as_long_as_its_records() {
         let mut desk = Desk::with(&[

@@ -1,4 +1,4 @@
-//! A request on its way to its reply: who asks, the space to answer in, and what becomes of it.
+//! A request on its way to its reply: the client, the space for the answer, and the outcome.
 
 use std::net::SocketAddr;
 
@@ -17,48 +17,46 @@ use crate::shared::Shared;
 use crate::shuffle::Dice;
 use crate::tally::Noted;
 
-/// Suffixes in the compression table of an answer, as a power of two.
+/// The number of suffixes in the compression table of an answer, as a power of two.
 const TABLE_BITS: u32 = 9;
 
-/// Who asks, and how.
+/// The client of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker<'a> {
-    /// From where.
+    /// Its address.
     pub address: SocketAddr,
-    /// To which address of ours.
+    /// Our address.
     pub local: SocketAddr,
-    /// Over what.
+    /// The protocol.
     pub proto: Proto,
-    /// What TLS says of it.
+    /// The client's TLS session, if there is one.
     pub tls: Option<&'a TlsPeer>,
 }
 
-/// A request on its way to its reply.
 pub(crate) struct Exchange<'a> {
-    /// What all listeners share.
+    /// The parts that all listeners share.
     pub shared: &'a Shared,
-    /// The request.
     pub query: Query<'a>,
-    /// Who asks, and how.
+    /// The client.
     pub asker: Asker<'a>,
-    /// What its options ask for.
+    /// The options that the client asks for.
     pub wishes: Wishes<'a>,
-    /// What signs the reply.
+    /// The signer of the reply.
     pub signer: Signer,
 }
 
-/// What signs a reply.
+/// The signer of a reply.
 pub(crate) enum Signer {
-    /// Nothing.
+    /// No signature.
     None,
-    /// The key of the request.
+    /// The request's key.
     Session(Session),
     /// The refusal of the request's signature.
     Refusal(Box<Refusal>),
 }
 
 impl Exchange<'_> {
-    /// What handlers look at.
+    /// The question, for handlers.
     pub(crate) fn question<'q>(&self, lower: &'q [u8]) -> Question<'q> {
         Question {
             name: lower,
@@ -69,13 +67,13 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether the request is signed by a key of ours: its answer is what a secondary holds, without what is
-    /// live, and no handler changes or completes it. Those that forbid are asked all the same.
+    /// Whether one of our keys signed the request. Its answer is the one that a secondary has, without synthesized
+    /// names, and no handler changes or completes it. Handlers that forbid are still asked.
     pub(crate) const fn is_signed(&self) -> bool {
         matches!(self.signer, Signer::Session(_))
     }
 
-    /// What is done to the reply on its way out.
+    /// The form of the reply.
     pub(crate) fn shape_of(&self, block: usize) -> Shape {
         if self.is_signed() {
             return Shape::default();
@@ -84,31 +82,27 @@ impl Exchange<'_> {
     }
 }
 
-/// Space to answer in; one for each socket and each connection.
+/// Space to answer in. Each socket and each connection has its own.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// The reply.
     pub writer: MessageWriter,
     /// The EDNS options of the reply.
     pub options: Vec<u8>,
-    /// The question's name in lower case.
     pub lower: Vec<u8>,
-    /// A sort key.
     pub key: Vec<u8>,
-    /// For additional records.
+    /// Collects additional records.
     pub additionals: Additionals,
-    /// For the order of addresses.
+    /// Chooses the order of addresses.
     pub dice: Dice,
-    /// Why the reply is no answer, for `errors`.
+    /// The error, for `errors`, if the reply is a failure.
     pub error: Option<String>,
-    /// What handlers found out about the query.
+    /// The labels that handlers found for the query.
     pub metadata: Metadata,
-    /// What is counted of the question and its reply.
+    /// The counted properties of the question and its reply.
     pub noted: Noted,
 }
 
 impl Scratch {
-    /// New space.
     pub(crate) fn new() -> Self {
         Self {
             writer: MessageWriter::new(TABLE_BITS),
@@ -125,7 +119,7 @@ impl Scratch {
 }
 
 impl Scratch {
-    /// What the log is told besides the messages.
+    /// The findings for the log.
     pub(crate) fn findings(&self) -> Findings<'_> {
         Findings {
             error: self.error.as_deref(),
@@ -134,42 +128,39 @@ impl Scratch {
     }
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 pub(crate) enum Outcome {
-    /// No reply is due.
+    /// No reply is sent.
     Silent,
-    /// A handler wants no reply; the query counts all the same.
+    /// A handler drops the query, which is counted all the same.
     Dropped,
-    /// The reply is in the writer, signed if it must be.
+    /// The reply is in the writer. It is signed if it must be.
     Reply,
     /// A transfer is to be run.
     Transfer(Box<Job>),
-    /// The reply has to be waited for; see [`Shared::complete`].
+    /// The reply has to be waited for: see [`Shared::complete`].
     Later(Box<Later>),
 }
 
-/// A request and the answer that is on its way.
 pub(crate) struct Later {
-    /// The octets of the request.
     pub raw: Box<[u8]>,
-    /// Who asked.
+    /// The client's address.
     pub address: SocketAddr,
-    /// To which address of ours.
+    /// Our address.
     pub local: SocketAddr,
-    /// Over what.
+    /// The protocol.
     pub proto: Proto,
-    /// What signs the reply.
+    /// The signer of the reply.
     pub signer: Signer,
-    /// Whose chain it is.
+    /// The index of the block whose chain runs.
     pub block: usize,
-    /// What is counted of it.
+    /// The counted properties of the question and its reply.
     pub noted: Noted,
-    /// The answer.
     pub answer: BoxFuture<'static, Answered>,
 }
 
 impl Later {
-    /// Looks whether the answer is there already.
+    /// Returns the answer if it is ready.
     pub(crate) fn poll(mut self: Box<Self>) -> Result<(Box<Self>, Answered), Box<Self>> {
         match (&mut self.answer).now_or_never() {
             Some(answered) => Ok((self, answered)),
@@ -189,12 +180,12 @@ impl Later {
     }
 }
 
-/// What the chain of a block says in the end.
+/// The result of a block's chain.
 pub(crate) struct Answered {
     /// Its outcome.
     pub outcome: message::Outcome,
-    /// The flags of the request, as handlers left them.
+    /// The flags of the request after all handlers.
     pub flags: u16,
-    /// What handlers found out.
+    /// The labels that handlers found.
     pub metadata: Metadata,
 }

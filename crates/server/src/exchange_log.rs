@@ -1,4 +1,4 @@
-//! A query and its reply as they were on the wire, for what logs them.
+//! A query and its reply as they were on the wire, for the query log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use crate::chain::Router;
 use crate::message::Metadata;
 
-/// What is known of an exchange besides its messages.
+/// The properties of an exchange besides its messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Findings<'a> {
-    /// Why the reply is no answer, if it is none.
+    /// The error, if the reply is a failure.
     pub error: Option<&'a str>,
-    /// What handlers found out about the query.
+    /// The labels that handlers found for the query.
     pub metadata: &'a Metadata,
 }
 
@@ -25,32 +25,32 @@ pub struct Findings<'a> {
 pub struct LoggedExchange<'a> {
     /// The query.
     pub query: &'a [u8],
-    /// The reply; nothing where none was sent.
+    /// The reply; empty if none was sent.
     pub reply: &'a [u8],
-    /// What is known besides the messages.
+    /// The properties besides the messages.
     pub findings: Findings<'a>,
-    /// The place of the block that the question is for, if it came so far.
+    /// The index of the question's block, if it was looked up.
     pub block: Option<usize>,
-    /// Knows the block of any question.
+    /// Finds the block of any question.
     pub router: &'a Router,
-    /// Who asked.
+    /// The client.
     pub peer: SocketAddr,
-    /// Where the query arrived.
+    /// Our address.
     pub local: SocketAddr,
     /// `udp` or `tcp`.
     pub proto: &'static str,
-    /// How long the answer took.
+    /// The time taken to answer.
     pub took: Duration,
-    /// When it was there.
+    /// The time at which the answer was complete.
     pub now: Instant,
 }
 
-/// Logs exchanges.
+/// A log of exchanges.
 pub trait ExchangeLog: Send + Sync {
-    /// Logs an exchange, if it is to be logged.
+    /// Logs an exchange, if a rule wants it.
     fn log(&self, exchange: &LoggedExchange<'_>);
 
-    /// What has to run beside it, until `cancel`.
+    /// Its background work, until `cancel`.
     fn background(
         &self,
         clock: &Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Requests for transfers: may the peer, is there capacity, does one message do.
+//! Requests for transfers: checks the peer's access, the capacity, and whether one message is enough.
 
 use std::sync::Arc;
 
@@ -8,25 +8,34 @@ use transfer::{
     Denial, Head, Job, Permit, Requester, SecondaryId, SecondaryRequest, TransferKind, one_message,
 };
 use transfer::{TransferEvents, TransferOutcome};
-use zone::{Version, Zone};
+use zone::{PeerSerial, Proof, Version, Zone};
 
 use crate::Proto;
 use crate::exchange::{Exchange, Outcome, Scratch, Signer};
 use crate::options::{Extended, Said};
 use crate::reply::write_soa;
+use crate::shared::Shared;
+
+impl Shared {
+    /// The zone of exactly this name that is transferred here. The block that has the questions has the transfers: by its
+    /// rules, and of its zones alone. A catalog may be below no key.
+    pub(crate) fn zone_to_transfer(&self, lower: &[u8]) -> Option<&Arc<Zone>> {
+        let found = self.router.find_key(lower, Rtype::SOA);
+        let block = found.map(|found| &self.router.blocks()[found.block]);
+        let zones = block.map_or(&*self.zones, |block| block.zones().set());
+        zones.get(&Name::from_wire(lower).ok()?)
+    }
+}
 
 impl Exchange<'_> {
-    /// AXFR, or IXFR from a serial: access first, then capacity (a stranger must not take a friend's).
-    pub(crate) fn transfer(self, scratch: &mut Scratch, client: Option<Serial>) -> Outcome {
+    /// AXFR or IXFR: access first, then the rest of the request, then capacity. A stranger must not take a friend's, and
+    /// nothing of it is read but header, question, OPT and signature.
+    pub(crate) fn transfer(self, scratch: &mut Scratch) -> Outcome {
         let shared = self.shared;
-        let name = Name::from_wire(&scratch.lower).ok();
         let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
         let block = found.map(|found| &shared.router.blocks()[found.block]);
-        // The block that has the questions has the transfers: by its rules, and of its zones alone. A catalog may
-        // be below no key.
-        let zones = block.map_or(&*shared.zones, |block| block.zones().set());
         // RFC 5936 section 2.2.1: not authoritative for exactly this name.
-        let Some(zone) = name.and_then(|name| zones.get(&name)) else {
+        let Some(zone) = shared.zone_to_transfer(&scratch.lower) else {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
         scratch.noted.found = found;
@@ -49,6 +58,15 @@ impl Exchange<'_> {
         let Ok(permit) = self.permit(zone, &peer) else {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::PROHIBITED));
         };
+        let client = if self.query.qtype() == Rtype::IXFR {
+            let serial = self.query.ixfr_serial();
+            if serial.is_none() {
+                return self.fail(scratch, Rcode::FORMERR);
+            }
+            serial
+        } else {
+            None
+        };
         shared.secondaries.requested(
             zone.apex(),
             &peer,
@@ -59,7 +77,22 @@ impl Exchange<'_> {
             return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
         };
         match client {
-            Some(serial) if serial == version.serial || serial.is_after(version.serial) => {
+            Some(serial) if serial.is_after(version.serial) => {
+                shared.stats.transfers_ahead.increase();
+                shared.secondaries.ahead.report(PeerSerial {
+                    zone: zone.apex().clone(),
+                    peer: peer.address,
+                    serial,
+                    proof: match (&peer.key, self.asker.proto) {
+                        (Some(_), _) => Proof::Signature,
+                        // Anybody can write the address of a datagram.
+                        (None, Proto::Udp) => Proof::Nothing,
+                        (None, _) => Proof::Exchange,
+                    },
+                });
+                self.single_soa(scratch, &version)
+            }
+            Some(serial) if serial == version.serial => {
                 shared.stats.transfers_up_to_date.increase();
                 debug!(zone = %zone.apex(), peer = %peer.address, "secondary is up to date");
                 self.single_soa(scratch, &version)
@@ -71,14 +104,26 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether the peer may have a zone; why not is counted and logged.
-    fn permit(&self, zone: &Arc<Zone>, peer: &SecondaryId) -> Result<Permit, Option<Denial>> {
-        let shared = self.shared;
-        let who = Requester {
+    /// Whether the peer may have a zone.
+    pub(crate) fn may_have(&self, zone: &Arc<Zone>) -> bool {
+        let peer = self.peer_id();
+        let rules = self.shared.access.get(zone.apex());
+        rules.is_some_and(|rules| rules.permit(zone, self.requester(&peer)).is_ok())
+    }
+
+    /// Who asks, as rules see it.
+    fn requester<'p>(&'p self, peer: &'p SecondaryId) -> Requester<'p> {
+        Requester {
             address: peer.address,
             key: peer.key.as_ref(),
             tls: self.asker.tls,
-        };
+        }
+    }
+
+    /// Whether the peer may have a zone; why not is counted and logged.
+    fn permit(&self, zone: &Arc<Zone>, peer: &SecondaryId) -> Result<Permit, Option<Denial>> {
+        let shared = self.shared;
+        let who = self.requester(peer);
         let rules = shared.access.get(zone.apex()).ok_or(None);
         rules
             .and_then(|rules| rules.permit(zone, who).map_err(Some))
@@ -91,7 +136,7 @@ impl Exchange<'_> {
                 let key = peer.key.as_ref().map(tracing::field::debug);
                 let (zone, peer) = (zone.apex(), peer.address);
                 let tls = self.asker.tls.is_some();
-                // A secondary that is not let in wants a look; of strangers there may be many.
+                // A refused secondary deserves a warning. There may be many strangers.
                 if shared.secondaries.knows(peer) {
                     warn!(%zone, %peer, key, tls, reason, "transfer denied");
                 } else {
@@ -180,7 +225,7 @@ impl Exchange<'_> {
         }))
     }
 
-    /// Who asks, and with which key.
+    /// The client's identity, with its key.
     fn peer_id(&self) -> SecondaryId {
         SecondaryId {
             address: self.asker.address,
@@ -191,7 +236,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Notes the request of a secondary.
+    /// Notes a secondary's request.
     pub(crate) fn note_asked(&self, zone: &Zone, request: SecondaryRequest) {
         let shared = self.shared;
         if shared.secondaries.knows(self.asker.address) {

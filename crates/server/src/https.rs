@@ -21,22 +21,24 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::activity::Leave;
 use crate::doh;
 use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::OwnTasks;
 use crate::requests::Requests;
 use crate::{Proto, Stats};
 
-/// The most octets of a request's header.
+/// The most bytes of a request's header.
 const HEADER_OCTETS: u32 = 16 << 10;
-/// Octets of requests that a client may send before they are read: in one stream, and in all of a connection.
+/// The bytes that a client may send before they are read: in one stream, and on the whole connection.
 const WINDOWS: [u32; 2] = [8 << 10, 64 << 10];
 
-/// How much longer than our own timeouts hyper waits for a header. It ends connections that are to end and have sent half
-/// a header.
+/// The time that hyper waits for a header beyond our own timeouts.
 const HEADER_MARGIN: Duration = Duration::from_secs(1);
+/// How long an idle connection may take to end.
+const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Serves the requests of a connection until the client ends, or has to go.
+/// Serves the requests of a connection until the client or the server closes it.
 pub(crate) async fn serve(
     requests: Requests,
     stream: TlsStream<TcpStream>,
@@ -74,7 +76,7 @@ pub(crate) async fn serve(
         )
         .await
     } else {
-        // hyper measures from the reply before on, and counts nothing: ours comes first.
+        // hyper's time begins with the previous reply, and is not counted. Our own timeout comes first.
         let header_timeout = settings.tcp.unused_timeout();
         let header_timeout = header_timeout.saturating_add(HEADER_MARGIN);
         let connection = http1::Builder::new()
@@ -91,26 +93,32 @@ pub(crate) async fn serve(
         .await
     };
     if let Err(error) = ended {
-        debug!(%peer, %error, "a connection over HTTPS broke off");
+        debug!(%peer, %error, "an HTTPS connection broke");
     }
 }
-/// Drives a connection to its end. Once it has to leave, what was asked is still answered, within `stall`.
+
+/// Drives a connection to its end. When it has to be closed, its requests are still answered, within `stall`. An idle one
+/// has no request, or half a header.
 async fn run<C>(
     connection: C,
     shut_down: impl Fn(Pin<&mut C>),
-    leave: impl Future<Output = ()>,
+    leave: impl Future<Output = Leave>,
     stall: Duration,
 ) -> hyper::Result<()>
 where
     C: Future<Output = hyper::Result<()>>,
 {
     let mut connection = pin!(connection);
-    tokio::select! {
+    let leave = tokio::select! {
         ended = connection.as_mut() => return ended,
-        () = leave => {}
-    }
+        leave = leave => leave,
+    };
     shut_down(connection.as_mut());
-    timeout(stall, connection).await.unwrap_or(Ok(()))
+    let patience = match leave {
+        Leave::Idle => stall.min(GOODBYE),
+        Leave::Enough => stall,
+    };
+    timeout(patience, connection).await.unwrap_or(Ok(()))
 }
 
 impl Requests {

@@ -13,9 +13,10 @@ use crate::shared::Shared;
 use crate::{Next, Origin, Request};
 
 impl Exchange<'_> {
-    /// Hands the request to the chain of a block.
+    /// Runs the chain of a block for the request.
     pub(crate) fn later(self, scratch: &mut Scratch, block: usize) -> Outcome {
-        // It is kept, and read into parts, while its answer is waited for: a stranger may have many waiting.
+        // A copy is stored while the request waits for its answer, and a stranger may have many waiting. So it must not
+        // be long.
         if self.query.raw.len() > REQUEST_OCTETS {
             return self.fail(scratch, Rcode::FORMERR);
         }
@@ -29,7 +30,7 @@ impl Exchange<'_> {
             return self.fail(scratch, Rcode::FORMERR);
         };
         if let Some(edns) = &mut request.edns {
-            // More than the reply may have is asked of nobody: who forwards keeps room for it.
+            // Handlers never ask for a larger reply than the client may get: an upstream would make space for it.
             let ours = match self.asker.proto.is_stream() {
                 false => self.shared.settings.udp_octets,
                 true => u16::MAX,
@@ -71,7 +72,7 @@ impl Exchange<'_> {
 }
 
 impl Shared {
-    /// Writes the reply to a request whose answer is there.
+    /// Writes the reply to a request whose answer is ready.
     pub(crate) fn complete(
         &self,
         scratch: &mut Scratch,

@@ -1,4 +1,4 @@
-//! Answering: sockets, requests, lookups.
+//! The server: sockets, requests, lookups.
 
 mod activity;
 mod answering;
@@ -15,7 +15,7 @@ mod listener;
 pub mod message;
 mod options;
 mod own_tasks;
-mod places;
+mod panics;
 mod quic;
 mod reply;
 mod requests;

@@ -1,4 +1,4 @@
-//! A listener: the sockets of one address, and the tasks that serve them.
+//! A listener: the sockets of one address, and their tasks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Answering, NamedTask, Proto, quic, tcp, udp, way};
 
-/// Connections that wait to be accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Octets the kernel keeps of datagrams that wait.
+/// The bytes of waiting datagrams that the kernel stores.
 const UDP_BUFFER_OCTETS: usize = 1 << 20;
 
-/// An address cannot be served.
+/// An address that cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} ({}): {source}; {}", proto.name().to_uppercase(), fix(source))]
 pub struct BindError {
@@ -25,35 +25,35 @@ pub struct BindError {
     pub address: SocketAddr,
     /// The protocol.
     pub proto: Proto,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: io::Error,
 }
 
 impl BindError {
-    /// Whether this machine has no addresses of such a family at all: a kernel without IPv6.
+    /// Whether the machine has no addresses of this family at all, as with a kernel without IPv6.
     #[must_use]
     pub fn is_of_absent_family(&self) -> bool {
         self.source.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
     }
 }
 
-/// What to do about an address that cannot be bound.
+/// The fix for an address that cannot be bound.
 fn fix(error: &io::Error) -> &'static str {
     let kind = error.kind();
     if kind == io::ErrorKind::AddrInUse {
-        "see who has it with `ss -lnp`, or take another port"
+        "find its process with `ss -lnp`, or choose another port"
     } else if kind == io::ErrorKind::AddrNotAvailable {
         "this machine has no such address (`ip address` lists them): correct `bind`"
     } else if kind == io::ErrorKind::PermissionDenied {
-        "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or take another port"
+        "ports below 1024 need root or CAP_NET_BIND_SERVICE: grant it, or choose another port"
     } else {
-        "take another address or port"
+        "choose another address or port"
     }
 }
 
-/// Whether two addresses have one port, the one on all addresses, the other on one of them: both can be served, and
-/// the kernel gives each what is meant for it.
+/// Whether one address means all addresses and the other is one of them, on the same port. Both can be served: the
+/// kernel gives each socket its own packets.
 #[must_use]
 pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (ip, beside) = (one.ip(), other.ip());
@@ -63,48 +63,47 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && ip.is_unspecified() != beside.is_unspecified()
 }
 
-/// A socket that is served, or was.
+/// A socket that another listener of this process has, or had.
 #[derive(Debug, Clone)]
 pub enum Standing {
-    /// A listening one.
+    /// A listening TCP socket.
     Tcp(Weak<TcpListener>),
-    /// One for QUIC.
+    /// A QUIC socket.
     Quic(Weak<std::net::UdpSocket>),
 }
 
-/// The sockets of one address, bound.
+/// The bound sockets of one address.
 #[derive(Debug)]
 pub struct Listener {
     /// The address.
     address: SocketAddr,
-    /// What is bound.
+    /// The bound sockets.
     sockets: Sockets,
 }
 
 /// The sockets of one address.
 #[derive(Debug)]
 enum Sockets {
-    /// For datagrams and connections.
+    /// For UDP and TCP.
     Dns(Vec<UdpSocket>, Arc<TcpListener>),
-    /// For connections that speak this.
+    /// For connections with this protocol.
     Stream(Arc<TcpListener>, Proto),
-    /// For connections of QUIC that speak this.
+    /// For QUIC connections with this protocol.
     Quic(QuicSocket, Proto),
 }
 
-/// A socket for QUIC.
+/// A QUIC socket.
 #[derive(Debug)]
 struct QuicSocket {
-    /// The socket.
     socket: std::net::UdpSocket,
-    /// The same, for those that are to stand beside it.
+    /// The same socket, for listeners that overlap it.
     standing: Arc<std::net::UdpSocket>,
 }
 
 impl Listener {
-    /// Binds TCP and so many sockets of UDP of an address; port 0 takes any port that is free for both. `beside` are
-    /// those of ours that [`overlap`] it; another process on the port is an error as long as whoever has all addresses
-    /// comes first. To be called within a tokio runtime.
+    /// Binds TCP and `udp_sockets` UDP sockets of an address. Port 0 takes any port that is free for both. `beside` are
+    /// our own sockets that [`overlap`] it. Another process on the port is an error, if the socket on all addresses is
+    /// bound first. It must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`], with the address.
@@ -132,7 +131,8 @@ impl Listener {
         })
     }
 
-    /// Binds an address for what is encrypted; port 0 takes any that is free. To be called within a tokio runtime.
+    /// Binds an address for an encrypted protocol. Port 0 takes any free port. It must be called within a tokio
+    /// runtime.
     ///
     /// # Errors
     /// [`BindError`], with the address.
@@ -164,13 +164,13 @@ impl Listener {
         }
     }
 
-    /// The address that is bound.
+    /// The bound address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The listening socket, while somebody serves it.
+    /// The listening socket, as long as it is served.
     #[must_use]
     pub fn standing(&self) -> Standing {
         match &self.sockets {
@@ -179,7 +179,7 @@ impl Listener {
         }
     }
 
-    /// The datagram sockets alone.
+    /// The UDP sockets only.
     #[cfg(test)]
     pub(crate) fn into_udp(self) -> Vec<UdpSocket> {
         match self.sockets {
@@ -219,14 +219,15 @@ impl Listener {
     }
 }
 
-/// A listening socket. Only one that stands beside others of ours shares the port: so whoever else has it is found out.
+/// A listening socket. It shares the port only if it overlaps sockets of ours, so that a conflict with another process
+/// is an error.
 fn tcp_listener(address: SocketAddr, beside: &[Standing]) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
-    // A restart must not wait for connections of the process before to die.
+    // A restart must not wait for the old process's connections to close.
     socket.set_reuse_address(true)?;
     for other in beside {
         if let Standing::Tcp(other) = other {
@@ -238,7 +239,7 @@ fn tcp_listener(address: SocketAddr, beside: &[Standing]) -> io::Result<TcpListe
     TcpListener::from_std(socket.into())
 }
 
-/// A datagram socket that shares its address with others of ours.
+/// A UDP socket that shares its address with others of ours.
 fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -247,13 +248,13 @@ fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     )?;
     socket.set_reuse_port(true)?;
     way::ask(&socket, address.ip())?;
-    // The kernel gives less than asked for where its limit says so.
+    // The kernel may give less than that, by its own limit.
     socket.set_recv_buffer_size(UDP_BUFFER_OCTETS)?;
     prepare(&socket, address)?;
     UdpSocket::from_std(socket.into())
 }
 
-/// A socket for QUIC. Only one that stands beside others of ours shares the port, as with [`tcp_listener`].
+/// A QUIC socket. It shares the port only if it overlaps sockets of ours, as with [`tcp_listener`].
 fn quic_socket(address: SocketAddr, beside: &[Standing]) -> io::Result<std::net::UdpSocket> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -270,7 +271,7 @@ fn quic_socket(address: SocketAddr, beside: &[Standing]) -> io::Result<std::net:
     Ok(socket.into())
 }
 
-/// Lets two sockets of ours of one kind have addresses that overlap. Connections of the one that is served continue.
+/// Lets two sockets of ours have addresses that overlap. Connections of the socket in use continue.
 fn share_address(socket: &Socket, served: &Weak<impl AsFd>) -> io::Result<()> {
     if let Some(served) = served.upgrade() {
         SockRef::from(&*served).set_reuse_port(true)?;
@@ -278,10 +279,10 @@ fn share_address(socket: &Socket, served: &Weak<impl AsFd>) -> io::Result<()> {
     socket.set_reuse_port(true)
 }
 
-/// What all kinds need.
+/// Sets the options that all sockets need.
 fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     if address.is_ipv6() {
-        // 0.0.0.0 is bound on its own.
+        // 0.0.0.0 has a socket of its own.
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
@@ -292,7 +293,7 @@ fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// How binding ends where the system says this.
+    /// The error of binding for a system's error.
     fn error(number: i32) -> BindError {
         BindError {
             address: "[::]:53".parse().unwrap(),
@@ -334,7 +335,7 @@ mod tests {
         |address, beside| Listener::bind_encrypted(address, Proto::Quic, beside),
     ];
 
-    /// In whichever order they come, and never with somebody else's.
+    /// In either order, and never with another process's sockets.
     #[tokio::test]
     async fn sockets_stand_beside_those_of_ours_that_are_served_and_no_others() {
         let (all, one) = ([0, 0, 0, 0], [127, 0, 0, 1]);
@@ -355,7 +356,7 @@ mod tests {
         }
     }
 
-    /// TCP and UDP have ports of their own.
+    /// TCP and UDP ports are independent.
     #[tokio::test]
     async fn a_socket_of_another_kind_is_not_shared() {
         let is_shared = |listener: &Listener| match &listener.sockets {

@@ -1,7 +1,7 @@
-//! A query and its reply as the handlers of a chain see them: owned values that each may change.
+//! A query and its reply in the form that handlers use: owned values that each handler may change.
 //!
-//! The wire is elsewhere: `serve` reads the request, and writes the reply with the question as it came,
-//! OPT, TSIG and truncation. What a handler changes here never touches a transfer or a signature.
+//! Other code handles the wire: `dispatch` reads the request, and `reply` writes the reply with the question as it
+//! came, OPT, TSIG and truncation. A handler's change never touches a transfer or a signature.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,32 +9,32 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use dns::{Name, Query, Rcode, Record, Rtype};
 
-/// The error when a handler needs a next one and there is none, in CoreDNS's words.
+/// The error for a chain that ends without an answer, in CoreDNS's words.
 pub(super) const END_OF_CHAIN: &str = "no next plugin found";
 
-/// The largest request in a datagram that we read; a longer one is cut, and then malformed. Nor is a longer one
-/// of a connection kept while its answer is waited for.
+/// The largest request that is read from a datagram. A longer one is cut, and so malformed. On a connection, a longer
+/// request is refused if its answer has to be waited for.
 pub(crate) const REQUEST_OCTETS: usize = 4096;
 
-/// How a request came.
+/// The transport of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Proto {
-    /// In a datagram.
+    /// UDP.
     Udp,
-    /// On a connection.
+    /// TCP.
     Tcp,
-    /// On a connection over TLS.
+    /// DNS over TLS.
     Tls,
-    /// In an HTTP request over TLS.
+    /// An HTTP request over TLS.
     Https,
-    /// In an HTTP request over QUIC.
+    /// An HTTP request over QUIC.
     Https3,
-    /// In a stream of QUIC.
+    /// A QUIC stream.
     Quic,
 }
 
 impl Proto {
-    /// All of them, each with its name in metrics.
+    /// All transports, each with its name in metrics.
     pub const ALL: [(Self, &'static str); 6] = [
         (Self::Udp, "udp"),
         (Self::Tcp, "tcp"),
@@ -50,7 +50,7 @@ impl Proto {
         Self::ALL[self as usize].1
     }
 
-    /// Whether a message may be as large as messages get, and has its length in front.
+    /// Whether messages have a length before them, and may be of the largest size.
     #[must_use]
     pub const fn is_stream(self) -> bool {
         match self {
@@ -59,7 +59,7 @@ impl Proto {
         }
     }
 
-    /// Whether nobody on the way can read it.
+    /// Whether it is encrypted.
     #[must_use]
     pub const fn is_encrypted(self) -> bool {
         match self {
@@ -68,7 +68,7 @@ impl Proto {
         }
     }
 
-    /// Whether AXFR or IXFR is answered over it.
+    /// Whether AXFR and IXFR are answered over it.
     #[must_use]
     pub const fn has_transfers(self) -> bool {
         match self {
@@ -77,7 +77,7 @@ impl Proto {
         }
     }
 
-    /// Whether its packets are datagrams, as CoreDNS counts and logs it.
+    /// Whether its packets are UDP, as CoreDNS counts and logs it.
     #[must_use]
     pub const fn is_over_udp(self) -> bool {
         match self {
@@ -86,7 +86,7 @@ impl Proto {
         }
     }
 
-    /// The place in [`PROTOS`](crate::tally::PROTOS) under which it is counted and logged.
+    /// The index in [`PROTOS`](crate::tally::PROTOS) under which it is counted and logged.
     pub(crate) fn counted_as(self) -> usize {
         usize::from(!self.is_over_udp())
     }
@@ -97,24 +97,24 @@ pub const CLASS_IN: u16 = 1;
 /// The class CH.
 pub const CLASS_CHAOS: u16 = 3;
 
-/// What a handler looks at to know whether a query is its matter. Nothing here is owned: it is made for
-/// every query.
+/// The question of a query, for a handler to decide whether it has to act. It is made for every query, so nothing here
+/// is owned.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The name, lower-case wire form.
+    /// The name, in wire form and lower case.
     pub name: &'a [u8],
     /// The type.
     pub qtype: Rtype,
     /// The class.
     pub qclass: u16,
-    /// Whether the client wants signatures.
+    /// Whether the client wants DNSSEC records.
     pub dnssec_ok: bool,
-    /// Who asks.
+    /// The client's address.
     pub client: SocketAddr,
 }
 
 impl<'a> Question<'a> {
-    /// The question of nobody in particular, of class IN, for a lower-case wire name.
+    /// A question of class IN from no particular client, for a name in wire form and lower case.
     #[must_use]
     pub const fn of(name: &'a [u8], qtype: Rtype) -> Self {
         Self {
@@ -127,31 +127,31 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Where a request came from, and how. No handler changes it.
+/// The origin of a request. No handler changes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin {
-    /// Who asks.
+    /// The client's address.
     pub client: SocketAddr,
-    /// Where the request arrived.
+    /// Our address.
     pub local: SocketAddr,
-    /// Over what.
+    /// The transport.
     pub proto: Proto,
-    /// Octets of the request.
+    /// The octets of the request.
     pub octets: usize,
 }
 
 /// The EDNS part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edns {
-    /// The largest datagram that the client takes.
+    /// The largest datagram that the client accepts.
     pub size: u16,
-    /// Whether it wants signatures.
+    /// Whether the client wants DNSSEC records.
     pub dnssec_ok: bool,
-    /// Its options, as they stand in the record.
+    /// Its options in wire form.
     pub options: Vec<u8>,
 }
 
-/// What handlers found out about a query, by label.
+/// The labels that handlers found for a query, with their values.
 pub type Metadata = BTreeMap<Cow<'static, str>, String>;
 
 /// A query on its way through a chain.
@@ -159,29 +159,29 @@ pub type Metadata = BTreeMap<Cow<'static, str>, String>;
 pub struct Request {
     /// The message's ID.
     pub id: u16,
-    /// Header flags; the reply has their RD.
+    /// Header flags; the reply has their RD, unless it has one of its own.
     pub flags: u16,
-    /// The name that is asked for now, letters as they came.
+    /// The current name of the question, in its own case.
     pub name: Name,
     /// The type.
     pub qtype: Rtype,
     /// The class.
     pub qclass: u16,
-    /// EDNS, if the client speaks it.
+    /// The EDNS part, if the client sent one.
     pub edns: Option<Edns>,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
-    /// What was asked for to get here, in lower case: by the client, before any rewriting, by the server itself, and the
-    /// names that stand as aliases on the way.
+    /// The questions that led to this one, in lower case: the client's, those before each rewriting, the server's own,
+    /// and the aliases that were followed.
     pub trail: Vec<(Name, Rtype)>,
-    /// How many questions of the server itself led here.
+    /// The number of the server's own questions that led to this one.
     pub depth: usize,
-    /// What handlers found out about it, by key, such as `kubernetes/service`.
+    /// The labels that handlers found, such as `kubernetes/service`.
     pub metadata: Metadata,
 }
 
 impl Request {
-    /// A request as it came; `None` when it has no question.
+    /// The request of a query; `None` when it has no question.
     #[must_use]
     pub fn of(query: &Query<'_>, origin: Origin) -> Option<Self> {
         let name = Name::from_wire(query.name()).ok()?;
@@ -213,8 +213,8 @@ impl Request {
         }
     }
 
-    /// The same client's question for the target of an alias at the name that is asked for now, which may be another than
-    /// the client's, and is not to come again.
+    /// The same client's question for the target of an alias. The alias is at the current name, which may differ from
+    /// the client's and must not come again.
     #[must_use]
     pub fn following(&self, target: Name) -> Self {
         let mut asking = self.asking(target, self.qtype);
@@ -225,7 +225,7 @@ impl Request {
         asking
     }
 
-    /// What handlers look at, with its name in lower case.
+    /// The question for handlers, with its name in lower case.
     #[must_use]
     pub fn question<'n>(&self, lower: &'n Name) -> Question<'n> {
         Question {
@@ -237,20 +237,22 @@ impl Request {
         }
     }
 
-    /// Whether the client wants signatures.
+    /// Whether the client wants DNSSEC records.
     #[must_use]
     pub fn dnssec_ok(&self) -> bool {
         self.edns.as_ref().is_some_and(|edns| edns.dnssec_ok)
     }
 }
 
-/// What a chain says to a query: records and flags, without the question, OPT and TSIG.
+/// A chain's reply to a query: records and flags, without the question, OPT and TSIG.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reply {
     /// The response code.
     pub rcode: Rcode,
-    /// The header flags besides the response code, of AA, TC, RA, AD and CD.
+    /// The header flags AA, TC, RA, AD and CD.
     pub flags: u16,
+    /// RD, where it is not that of the query.
+    pub recursion_desired: Option<bool>,
     /// The answer.
     pub answers: Vec<Record>,
     /// Authority.
@@ -282,33 +284,33 @@ impl Reply {
     }
 }
 
-/// How a chain ends. A failure is a code without a message: no handler wrote one, so none is cached or
-/// rewritten, and the server writes it.
+/// The outcome of a chain. A failure is a code without a message: no handler wrote one, so none is cached or rewritten,
+/// and the server writes the reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A message.
     Reply(Reply),
-    /// A code alone.
+    /// A response code alone.
     Failed(Failure),
-    /// Nothing is sent.
+    /// No reply is sent.
     Dropped,
 }
 
-/// A code without a message.
+/// A response code without a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The code.
     pub rcode: Rcode,
-    /// Which handler failed, by its word in the Corefile.
+    /// The handler that failed, by its word in the Corefile.
     pub by: &'static str,
-    /// Why, for `errors`; nothing is not logged.
+    /// The error for `errors`; `None` is not logged.
     pub error: Option<String>,
     /// An extended error for the client (RFC 8914 section 4).
     pub extended: Option<u16>,
 }
 
 impl Failure {
-    /// Whether it only says that no handler answers.
+    /// Whether the failure is only that no handler answers.
     #[must_use]
     pub fn is_end_of_chain(&self) -> bool {
         let error = self.error.as_deref();
@@ -327,7 +329,7 @@ impl Outcome {
         })
     }
 
-    /// Its response code; `None` when nothing is sent.
+    /// Its response code; `None` when no reply is sent.
     #[must_use]
     pub const fn rcode(&self) -> Option<Rcode> {
         match self {

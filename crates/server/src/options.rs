@@ -1,11 +1,13 @@
-//! The EDNS options of a reply: each only when it was asked for, but for extended errors.
+//! The EDNS options of a reply. Each needs an option of the request, except for extended errors.
 
 use std::sync::atomic::Ordering;
 
 use dns::Rtype;
 use dns::edns::{
-    COOKIE, EXPIRE, EXTENDED_ERROR, KEEPALIVE, NSID, Wishes, ZONEVERSION, push_option,
+    COOKIE, EXPIRE, EXTENDED_ERROR, KEEPALIVE, NSID, OPTION_HEAD_OCTETS, Wishes, ZONEVERSION,
+    push_option,
 };
+use dns::{HEADER_OCTETS, OPT_OCTETS};
 use transfer::unix_seconds;
 use zone::Version;
 
@@ -14,36 +16,37 @@ use crate::chain::NOT_AUTHORITATIVE;
 use crate::exchange::Exchange;
 use crate::zones::{NOT_READY, STALE};
 
-/// The most octets of an extended error.
-const EXTENDED_TEXT_OCTETS: usize = 256;
+/// The most extended errors of handlers in a reply, and the most octets that they take in all.
+const MOST_EXTENDED: usize = 4;
+const EXTENDED_OCTETS: usize = 256;
 
 /// An extended error (RFC 8914 section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extended(pub(super) u16);
 
 impl Extended {
-    /// Something else, which a text says.
+    /// Another error, which a text describes.
     pub(super) const OTHER: Self = Self(0);
-    /// The source is away or a change is held back, the data may be old.
+    /// The source is away or a change is held back, so the data may be old.
     pub(crate) const STALE: Self = Self(STALE);
     /// The zone has no version yet.
     pub(crate) const NOT_READY: Self = Self(NOT_READY);
-    /// The peer may not.
+    /// The peer has no access.
     pub(super) const PROHIBITED: Self = Self(18);
-    /// The zone is not ours.
+    /// The server has no such zone.
     pub(super) const NOT_AUTHORITATIVE: Self = Self(NOT_AUTHORITATIVE);
-    /// What is asked for is not something we do, or not this way.
+    /// The server does not support the request, or not over this transport.
     pub(super) const NOT_SUPPORTED: Self = Self(21);
 }
 
-/// What the options of a reply may tell.
+/// The contents of a reply's options.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Said<'a> {
     /// An extended error.
     pub(super) ede: Option<Extended>,
     /// Extended errors of handlers, with text.
     pub more: &'a [(u16, String)],
-    /// The version that the answer is from.
+    /// The version that the answer comes from.
     pub version: Option<&'a Version>,
 }
 
@@ -58,8 +61,7 @@ impl<'a> Said<'a> {
 }
 
 impl Exchange<'_> {
-    /// Puts the options of the reply in place of those that are there, padding left out. A request without
-    /// OPT gets none.
+    /// Replaces the options of the reply, without padding. If the request has no OPT, there are none.
     pub(super) fn collect_options(&self, options: &mut Vec<u8>, said: Said<'_>) {
         options.clear();
         if self.query.opt.is_none() {
@@ -68,22 +70,38 @@ impl Exchange<'_> {
         if let Some(ede) = said.ede {
             push_option(options, EXTENDED_ERROR, &ede.0.to_be_bytes());
         }
-        for (code, text) in said.more {
-            let mut data = code.to_be_bytes().to_vec();
-            data.extend_from_slice(text.as_bytes());
-            // Longer ones are not ours, and no client reads them.
-            data.truncate(EXTENDED_TEXT_OCTETS);
-            push_option(options, EXTENDED_ERROR, &data);
-        }
         if self.wishes != Wishes::default() {
             self.grant_wishes(options, said.version);
         }
+        if !said.more.is_empty() {
+            self.push_errors(options, said.more);
+        }
     }
 
-    /// What was asked for, as far as we have it.
+    /// What handlers say of errors, as far as it fits behind the question: a server behind us may say much.
+    fn push_errors(&self, options: &mut Vec<u8>, errors: &[(u16, String)]) {
+        let rest = HEADER_OCTETS + self.query.question.len() + OPT_OCTETS + self.tsig_octets();
+        let room = self.most_octets().saturating_sub(rest + options.len());
+        let end = options.len() + room.min(EXTENDED_OCTETS);
+        for (code, text) in errors.iter().take(MOST_EXTENDED) {
+            let head = OPTION_HEAD_OCTETS + size_of_val(code);
+            let Some(room) = end.checked_sub(options.len() + head) else {
+                return;
+            };
+            let mut end_of_text = room.min(text.len());
+            while !text.is_char_boundary(end_of_text) {
+                end_of_text -= 1;
+            }
+            let text = &text.as_bytes()[..end_of_text];
+            let data = [&code.to_be_bytes(), text].concat();
+            push_option(options, EXTENDED_ERROR, &data);
+        }
+    }
+
+    /// Adds the options that the client asked for.
     fn grant_wishes(&self, options: &mut Vec<u8>, version: Option<&Version>) {
         let shared = self.shared;
-        // Padding is put in at the end.
+        // Padding is added at the end.
         let Wishes {
             nsid,
             expire,
@@ -105,7 +123,8 @@ impl Exchange<'_> {
             both[8..].copy_from_slice(&server);
             push_option(options, COOKIE, &both);
         }
-        // RFC 7828 section 3.2: never over UDP; in units of 100 ms; 0 asks the client to close. HTTP has its own way.
+        // RFC 7828 section 3.2: never over UDP; in units of 100 ms; 0 asks the client to close. HTTP has its own
+        // timeouts.
         if keepalive && matches!(self.asker.proto, Proto::Tcp | Proto::Tls) {
             let units = if shared.draining.load(Ordering::Relaxed) {
                 0
@@ -118,7 +137,7 @@ impl Exchange<'_> {
         let Some(version) = version else {
             return;
         };
-        // RFC 7314 section 3.2: on SOA, AXFR and IXFR; a primary says what stands in the SOA.
+        // RFC 7314 section 3.2: on SOA, AXFR and IXFR. A primary sends the SOA's value.
         if expire && self.asks_for_zone(version) {
             let seconds = version.contents.soa().expire.seconds();
             push_option(options, EXPIRE, &seconds.to_be_bytes());
@@ -133,7 +152,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether the question is for the zone as a whole: its SOA, or a transfer.
+    /// Whether the question is for the whole zone: its SOA, or a transfer.
     fn asks_for_zone(&self, version: &Version) -> bool {
         let apex = version.contents.apex().as_wire();
         let qtype = self.query.qtype();

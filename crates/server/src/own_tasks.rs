@@ -1,4 +1,4 @@
-//! Tasks that a library starts on behalf of a connection or a socket: they end with it, and their panics are logged.
+//! Tasks that a library starts for a connection or a socket: they end with it, and their panics are logged.
 
 use std::future::Future;
 use std::io;
@@ -15,12 +15,12 @@ use tokio::task::{JoinError, JoinSet};
 #[derive(Debug, Clone, Default)]
 pub struct Starter(Arc<Mutex<JoinSet<()>>>);
 
-/// The tasks that were started: dropping this ends them.
+/// The started tasks. Dropping this ends them.
 #[derive(Debug, Default)]
 pub struct OwnTasks(Starter);
 
 impl OwnTasks {
-    /// Starts tasks that end with these.
+    /// A handle to start tasks that end with these.
     #[must_use]
     pub fn starter(&self) -> Starter {
         self.0.clone()
@@ -30,7 +30,7 @@ impl OwnTasks {
 impl Starter {
     /// Starts a task.
     pub fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // Locked for a look at those that ended, and one that begins.
+        // Locked to remove ended tasks and to add one.
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(ended) = tasks.try_join_next() {
             log_end(ended);
@@ -67,7 +67,7 @@ impl Drop for OwnTasks {
     }
 }
 
-/// Says when a connection's task panicked.
+/// Logs the panic of a connection's task.
 pub(crate) fn log_end(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()

@@ -1,96 +1,90 @@
 //! A socket of QUIC: connections accepted within limits, for DNS over QUIC or HTTP/3.
 //!
-//! The codec is quinn's, which hickory-server's listeners use too. Those wait for the handshake of one client before they
-//! look at the next, and have no limit of connections.
+//! The codec is quinn, as in hickory-server's listeners. Those wait for one client's handshake before they accept the
+//! next client, and have no limit of connections.
 //!
 //! # Not implemented
-//! Early data: it can be replayed (RFC 9250 section 4.5 leaves it to the server). Clients that change their address: the
-//! one that was admitted stays.
+//! - Early data: it can be replayed (RFC 9250 section 4.5 leaves it to the server).
+//! - Clients that change their address: the admitted address stays.
 
 mod doq;
 pub(crate) mod https3;
+mod workers;
 
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use ops::{Place, Places};
 use quinn::{
     Connecting, Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TransportConfig,
     VarInt,
 };
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
+use self::workers::Workers;
 use crate::own_tasks::{OwnTasks, Starter, log_end};
-use crate::places::{Place, Places};
 use crate::requests::{Client, Requests};
 use crate::stats::Opened;
 use crate::{Answering, Proto, Settings, Stats, tls};
 
-/// Octets that a client may send before they are read: in one stream, and in all of a connection.
+/// The bytes that a client may send before they are read: in one stream, and on the whole connection.
 const WINDOWS: [u32; 2] = [16 << 10, 128 << 10];
-/// Octets that may be on their way to a client.
+/// The bytes that may be in transit to a client.
 const SEND_OCTETS: u64 = 256 << 10;
-/// Streams in one direction that HTTP/3 needs: control, two of QPACK, and one that means nothing (RFC 9114 section 6.2).
+/// The streams in one direction that HTTP/3 needs: control, two of QPACK, and one without meaning (RFC 9114 section
+/// 6.2).
 const ONE_WAY_STREAMS: u32 = 4;
 /// The most connections that wait to be accepted.
 const MAX_INCOMING: usize = 1024;
-/// Octets that may come early for them.
+/// The early data that these connections may have sent, in bytes.
 const INCOMING_OCTETS: u64 = 4 << 20;
 
-/// A connection that is accepted.
+/// An accepted connection.
 pub(crate) struct QuicConnection {
-    /// Its streams.
     pub connection: quinn::Connection,
-    /// Its requests.
     pub requests: Arc<Requests>,
-    /// Limits and times.
     pub settings: Settings,
-    /// Counts.
     pub stats: Arc<Stats>,
-    /// Says when to end.
+    /// Cancelled when the connection has to end.
     pub cancel: CancellationToken,
 }
 
-/// A socket, as its connections are accepted.
+/// A socket that accepts connections.
 struct Listening {
-    /// What answers.
     answering: Answering,
-    /// The protocol on it.
     proto: Proto,
     address: SocketAddr,
-    /// The configuration of all connections, but for certificates and transport.
+    /// The configuration of all connections, without certificates and transport.
     base: ServerConfig,
-    /// Counts.
     stats: Arc<Stats>,
-    /// For connections.
+    /// Limits the connections.
     places: Places,
-    /// For requests of DNS over QUIC, all connections together: so many. Locked to look, and to make others when a
-    /// reload changes how many there are.
-    workers: Mutex<(usize, Arc<Semaphore>)>,
-    /// Says when to end.
+    /// Limits the requests of DNS over QUIC of all connections together.
+    workers: Workers,
     cancel: CancellationToken,
 }
 
-/// Accepts connections until told to stop, then lets requests end within the drain time.
+/// Accepts connections until cancelled, then lets requests end within the drain time.
 pub(crate) async fn serve(
     answering: Answering,
     socket: UdpSocket,
     proto: Proto,
     cancel: CancellationToken,
 ) {
-    // How many connections there may be is settled when the listener starts.
+    // The number of connections is fixed when the listener starts.
     let settings = answering.now().settings;
     let tasks = OwnTasks::default();
     let (listening, endpoint) = match open(answering, socket, proto, &cancel, tasks.starter()) {
         Ok(opened) => opened,
         Err(error) => {
-            error!(%error, proto = proto.name(), "a socket cannot be served");
+            error!(%error, proto = proto.name(), "cannot serve a QUIC socket");
             return;
         }
     };
@@ -104,7 +98,7 @@ pub(crate) async fn serve(
                     connections.spawn(connection);
                 },
                 None => {
-                    error!(address = %listening.address, "the socket of QUIC is broken");
+                    error!(address = %listening.address, "the QUIC socket failed");
                     return;
                 }
             },
@@ -119,7 +113,7 @@ pub(crate) async fn serve(
         endpoint.wait_idle().await;
     };
     if timeout(settings.tcp.drain_timeout, drained).await.is_err() {
-        debug!("connections of QUIC are cut off");
+        debug!("QUIC connections were closed before they finished");
     }
 }
 
@@ -146,7 +140,7 @@ fn open(
         address: socket.local_addr()?,
         base: base.clone(),
         places: Places::default(),
-        workers: Mutex::new((0, Arc::new(Semaphore::new(0)))),
+        workers: Workers::new(),
         answering,
         proto,
         stats,
@@ -161,9 +155,10 @@ fn open(
     Ok((listening, endpoint))
 }
 
-/// How connections are carried.
+/// The transport settings of connections.
 fn transport(settings: &Settings, proto: Proto) -> TransportConfig {
-    // Longer than our own timeout, which is counted and says goodbye: this one is for clients that are gone.
+    // It is longer than our own timeout, which is counted and closes the connection properly. This one is for clients
+    // that are gone.
     let idle = settings.tcp.unused_timeout();
     let idle = idle.saturating_add(settings.tcp.stall_timeout);
     let max_streams = settings.stream_limits(proto).max_streams;
@@ -174,7 +169,7 @@ fn transport(settings: &Settings, proto: Proto) -> TransportConfig {
     };
     let mut transport = TransportConfig::default();
     transport
-        // Longer ones than the wire has room for are none.
+        // A time that is too long for the wire counts as none.
         .max_idle_timeout(IdleTimeout::try_from(idle).ok())
         .max_concurrent_bidi_streams(VarInt::from_u32(max_streams))
         .max_concurrent_uni_streams(VarInt::from_u32(one_way))
@@ -186,7 +181,7 @@ fn transport(settings: &Settings, proto: Proto) -> TransportConfig {
 }
 
 impl Listening {
-    /// How a connection is accepted with the current certificates and settings; `None` without certificates.
+    /// The configuration of a new connection, with the current certificates and settings; `None` without certificates.
     fn config(&self) -> Option<ServerConfig> {
         let now = self.answering.now();
         let tls = now.tls.as_ref()?;
@@ -196,21 +191,21 @@ impl Listening {
         Some(config)
     }
 
-    /// Lets a connection in, if there is a place for it. Gives what serves it.
+    /// Accepts a connection if there is a place for it. Returns the task that serves it.
     fn admit(&self, incoming: Incoming) -> Option<impl Future<Output = ()> + Send + 'static> {
         let peer = incoming.remote_address();
-        let settings = self.answering.now().settings;
-        let most = settings.stream_limits(self.proto).max_connections;
-        // Addresses are forged easily: once places are scarce each client has to show that it has its own (RFC 9000
-        // section 8.1.2).
+        let limits = self.answering.now().settings.place_limits(self.proto);
+        let most = limits.most;
+        // Addresses are easily forged. When places are scarce, each client has to prove its own (RFC 9000 section
+        // 8.1.2).
         if !incoming.remote_address_validated() && self.places.are_scarce(most) {
             if let Err(error) = incoming.retry() {
-                debug!(%peer, %error, "a connection of QUIC cannot be tried again");
+                debug!(%peer, %error, "cannot ask a QUIC client to prove its address");
             }
             return None;
         }
-        let most_of_client = settings.tcp.max_per_client;
-        let Some(place) = self.places.take(peer.ip(), most, most_of_client) else {
+        let is_named = self.answering.now().names(peer.ip());
+        let Some(place) = self.places.take(peer.ip(), limits, is_named) else {
             self.stats.quic_refused.increase();
             debug!(%peer, "too many connections");
             incoming.refuse();
@@ -226,22 +221,10 @@ impl Listening {
             }
             Err(error) => {
                 self.stats.tls_failed.increase();
-                debug!(%peer, %error, "a connection of QUIC cannot begin");
+                debug!(%peer, %error, "cannot accept a QUIC connection");
                 None
             }
         }
-    }
-
-    /// So many places for requests.
-    fn workers(&self, most: usize) -> Arc<Semaphore> {
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        if workers.0 != most {
-            *workers = (
-                most,
-                Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
-            );
-        }
-        Arc::clone(&workers.1)
     }
 
     /// Serves a connection to its end.
@@ -253,38 +236,45 @@ impl Listening {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (answering, proto) = (self.answering.clone(), self.proto);
         let (stats, cancel) = (Arc::clone(&self.stats), self.cancel.clone());
-        let workers = self.workers(answering.now().settings.quic_workers);
+        let workers = self.workers.clone();
+        workers.resize(answering.now().settings.quic_workers);
         async move {
             let _open = Opened::new(&stats, |it| &it.quic_open);
-            let settings = answering.now().settings;
-            let patience = settings.tcp.first_request_timeout;
-            if let Some(connection) = shake(connecting, peer, patience, &stats, &cancel).await {
-                let client = Client {
-                    peer,
-                    local,
-                    proto,
-                    tls: tls::quic_peer(&connection),
-                };
-                let connection = QuicConnection {
-                    connection,
-                    requests: Arc::new(Requests::new(client, answering)),
-                    settings,
-                    stats: Arc::clone(&stats),
-                    cancel,
-                };
-                match proto {
-                    Proto::Https3 => https3::serve(connection).await,
-                    Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https | Proto::Quic => {
-                        doq::serve(connection, workers).await;
+            let usage = place.usage().clone();
+            let serving = async {
+                let settings = answering.now().settings;
+                let patience = settings.tcp.first_request_timeout;
+                if let Some(connection) = shake(connecting, peer, patience, &stats, &cancel).await {
+                    let client = Client {
+                        peer,
+                        local,
+                        proto,
+                        tls: tls::quic_peer(&connection),
+                    };
+                    let connection = QuicConnection {
+                        connection,
+                        requests: Arc::new(Requests::new(client, answering, usage)),
+                        settings,
+                        stats: Arc::clone(&stats),
+                        cancel,
+                    };
+                    match proto {
+                        Proto::Https3 => https3::serve(connection).await,
+                        Proto::Udp | Proto::Tcp | Proto::Tls | Proto::Https | Proto::Quic => {
+                            doq::serve(connection, workers).await;
+                        }
                     }
                 }
+            };
+            if place.while_held(serving).await.is_none() {
+                stats.quic_refused.increase();
+                debug!(%peer, "an idle connection was closed for a new one");
             }
-            drop(place);
         }
     }
 }
 
-/// The handshake, which may take as long as a first request.
+/// The handshake, which has the time limit of a first request.
 async fn shake(
     connecting: Connecting,
     peer: SocketAddr,
@@ -298,23 +288,24 @@ async fn shake(
     };
     match shaken {
         Ok(Ok(connection)) => return Some(connection),
-        Ok(Err(error)) => debug!(%peer, %error, "the handshake of QUIC failed"),
-        Err(_) => debug!(%peer, "the handshake of QUIC takes too long"),
+        Ok(Err(error)) => debug!(%peer, %error, "a QUIC handshake failed"),
+        Err(_) => debug!(%peer, "a QUIC handshake took too long"),
     }
     stats.tls_failed.increase();
     None
 }
 
 impl QuicConnection {
-    /// Waits until the connection has to go.
+    /// Waits until the connection has to be closed.
     pub(crate) async fn leave(&self) {
         let timed_out = &self.stats.quic_timed_out;
-        self.requests
-            .leave(&self.settings.tcp, timed_out, &self.cancel)
-            .await;
+        let leave = self
+            .requests
+            .leave(&self.settings.tcp, timed_out, &self.cancel);
+        leave.map(drop).await;
     }
 
-    /// Waits for the end of what was asked, and says when that takes too long.
+    /// Waits for the end of the requests, and logs if that takes too long.
     pub(crate) async fn finish(&self, streams: &mut JoinSet<()>) {
         let finished = async {
             while let Some(ended) = streams.join_next().await {
@@ -325,8 +316,8 @@ impl QuicConnection {
             .await
             .is_err()
         {
-            // Any client can cause this.
-            debug!(peer = %self.requests.client.peer, "requests over QUIC are cut off");
+            // Any client can cause this, so it is no warning.
+            debug!(peer = %self.requests.client.peer, "QUIC requests were ended before they finished");
         }
     }
 }

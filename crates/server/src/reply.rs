@@ -1,4 +1,4 @@
-//! Writing the reply to one request: its header, its records, OPT and TSIG.
+//! Writes the reply to one request: its header, its records, OPT and TSIG.
 
 use dns::edns;
 use dns::{
@@ -15,12 +15,11 @@ use crate::shuffle::{is_shuffled, shuffle};
 use crate::{Reply, Shape};
 
 impl Exchange<'_> {
-    /// A reply without records.
     pub(crate) fn fail(self, scratch: &mut Scratch, rcode: Rcode) -> Outcome {
         self.fail_with(scratch, rcode, None)
     }
 
-    /// A reply without records that says more of why.
+    /// A reply without records, with an extended error.
     pub(super) fn fail_with(
         self,
         scratch: &mut Scratch,
@@ -35,13 +34,13 @@ impl Exchange<'_> {
         self.finish(scratch, flags, rcode)
     }
 
-    /// Begins a reply that says this in its options. Gives the flags.
+    /// Begins a reply with these options. Returns its flags.
     pub(crate) fn begin(&self, scratch: &mut Scratch, said: Said<'_>) -> u16 {
         self.collect_options(&mut scratch.options, said);
         self.begin_with(&mut scratch.writer, &scratch.options, Shape::default())
     }
 
-    /// Begins a reply: header, question, a limit that leaves room for OPT and TSIG. Gives the flags.
+    /// Begins a reply: header, question, and a limit that leaves room for OPT and TSIG. Returns its flags.
     pub(super) fn begin_with(
         &self,
         writer: &mut MessageWriter,
@@ -49,11 +48,9 @@ impl Exchange<'_> {
         shape: Shape,
     ) -> u16 {
         let query = &self.query;
-        let most = if self.asker.proto.is_stream() {
-            MAX_MESSAGE_OCTETS
-        } else {
-            let most = self.datagram_octets();
-            usize::from(shape.datagram_octets.map_or(most, |shape| shape.min(most)))
+        let most = match shape.datagram_octets {
+            Some(shape) if !self.asker.proto.is_stream() => self.most_octets().min(shape.into()),
+            Some(_) | None => self.most_octets(),
         };
         let opt = query.opt.map_or(0, |_| OPT_OCTETS + options.len());
         let flags = flags::QR | query.flags & (flags::OPCODE | flags::RD);
@@ -69,7 +66,7 @@ impl Exchange<'_> {
         flags
     }
 
-    /// Writes what a chain said.
+    /// Writes a chain's reply.
     pub(crate) fn write(self, scratch: &mut Scratch, mut reply: Reply, shape: Shape) -> Outcome {
         if shape.shuffles && reply.rcode == Rcode::NOERROR {
             for section in [
@@ -96,14 +93,17 @@ impl Exchange<'_> {
         self.collect_options(&mut scratch.options, said);
         let kept = flags::AA | flags::TC | flags::RA | flags::AD | flags::CD;
         let begun = self.begin_with(&mut scratch.writer, &scratch.options, shape);
-        let base = begun | reply.flags & kept;
+        let mut base = begun | reply.flags & kept;
+        if let Some(is_desired) = reply.recursion_desired {
+            base = (base & !flags::RD) | (u16::from(is_desired) * flags::RD);
+        }
         let writer = &mut scratch.writer;
         writer.set_class(self.query.qclass());
         let after_question = writer.mark();
         let asked = self.query.name();
         let mut put = |section, record: &Record| {
             if record.owner.as_wire().eq_ignore_ascii_case(asked) {
-                // The letters of the question (RFC 1034 section 4.3.1: what was asked is what is answered).
+                // The question's own letters (RFC 1034 section 4.3.1).
                 writer.record_of_question(section, record.view())
             } else {
                 writer.record(section, record.view())
@@ -114,7 +114,7 @@ impl Exchange<'_> {
         if !fits {
             return self.truncated(scratch, after_question, base);
         }
-        // What does not fit can be asked for.
+        // The client can ask for additional records that do not fit.
         let _all = reply
             .additional
             .iter()
@@ -122,8 +122,17 @@ impl Exchange<'_> {
         self.finish(scratch, base, reply.rcode)
     }
 
-    /// Octets that the reply's TSIG takes.
-    fn tsig_octets(&self) -> usize {
+    /// The largest reply for this client.
+    pub(super) fn most_octets(&self) -> usize {
+        if self.asker.proto.is_stream() {
+            MAX_MESSAGE_OCTETS
+        } else {
+            self.datagram_octets().into()
+        }
+    }
+
+    /// The octets of the reply's TSIG.
+    pub(super) fn tsig_octets(&self) -> usize {
         match &self.signer {
             Signer::None => 0,
             Signer::Session(session) => session.key().tsig_octets(),
@@ -137,7 +146,7 @@ impl Exchange<'_> {
         self.query.opt.map_or(512, |opt| opt.size.clamp(512, ours))
     }
 
-    /// Whether the reply is padded: where it is encrypted, and when asked for (RFC 7830 section 6).
+    /// Whether the reply is padded: if it is encrypted and the client asked for padding (RFC 7830 section 6).
     pub(super) fn pads(&self) -> bool {
         self.wishes.padding && self.asker.proto.is_encrypted()
     }
@@ -177,9 +186,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Writes one RRset of an answer; false when it does not fit.
-///
-/// `turn`: a number by which addresses and mail exchangers are turned, where they are.
+/// Writes one RRset of an answer; false when it does not fit. `turn` is a random number that rotates addresses and mail
+/// exchangers.
 pub(super) fn write_link(
     writer: &mut MessageWriter,
     version: &Version,
@@ -188,7 +196,10 @@ pub(super) fn write_link(
 ) -> bool {
     let soa = version.contents.soa();
     let (LinkSet::Rrset(rrset), owner) = (link.set, link.owner) else {
-        return write_soa(writer, Section::Answer, version, soa.ttl);
+        return match link.owner {
+            None => writer.record_of_question(Section::Answer, version.soa_record()),
+            Some(_) => write_soa(writer, Section::Answer, version, soa.ttl),
+        };
     };
     let mut put = |rr| match owner {
         None => writer.record_of_question(Section::Answer, rr),
@@ -204,7 +215,7 @@ pub(super) fn write_link(
     }
 }
 
-/// Writes the NS records of a referral; `question` is the name that was asked.
+/// Writes the NS records of a referral. `question` is the question's name.
 pub(super) fn write_referral(
     writer: &mut MessageWriter,
     referral: &Referral<'_>,

@@ -1,6 +1,6 @@
-//! The requests of a connection that has many at once, each with a reply of its own: in HTTP, or in streams of QUIC.
+//! The requests of a connection with many at once, each with its own reply: in HTTP, or in QUIC streams.
 //!
-//! Transfers are not among them: they are refused before access or zones are looked at.
+//! Transfers are not among them: they are refused before access and zones are looked at.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use dns::Query;
 use futures_util::FutureExt;
 use http::StatusCode;
+use ops::Usage;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use transfer::TlsPeer;
@@ -21,65 +22,50 @@ use crate::doh::Carried;
 use crate::exchange::{Asker, Outcome, Scratch};
 use crate::{Answering, Count, Proto, Settings, TcpSettings};
 
-/// The client of a connection.
 pub(crate) struct Client {
-    /// Where it is.
+    /// Its address.
     pub peer: SocketAddr,
-    /// Which of our addresses it asks.
+    /// Our address.
     pub local: SocketAddr,
-    /// How it asks.
+    /// The transport.
     pub proto: Proto,
-    /// What TLS says of it.
+    /// Its TLS session.
     pub tls: TlsPeer,
 }
 
-/// The requests of a connection.
 pub(crate) struct Requests {
-    /// Who sends them.
+    /// The client that sends them.
     pub(crate) client: Client,
-    /// What answers.
     answering: Answering,
-    /// Those in progress.
     activity: Activity,
-    /// Space of answered requests, for further ones. Locked for one look or one write.
-    scratches: Mutex<Vec<Scratch>>,
+    /// Space of an answered request, for a further one: most connections have few at once. Locked for one look or one
+    /// write.
+    scratch: Mutex<Option<Scratch>>,
 }
 
-/// The most space that a connection keeps: most have few requests at once.
-const KEPT_SCRATCHES: usize = 4;
-
 impl Requests {
-    /// None yet.
-    pub(crate) fn new(client: Client, answering: Answering) -> Self {
+    /// None yet. `usage`: of the connection's place.
+    pub(crate) fn new(client: Client, answering: Answering, usage: Usage) -> Self {
         Self {
             client,
             answering,
-            activity: Activity::new(),
-            scratches: Mutex::default(),
+            activity: Activity::new(usage),
+            scratch: Mutex::default(),
         }
     }
 
     /// Space to answer in.
     fn take_scratch(&self) -> Scratch {
-        let mut scratches = self
-            .scratches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        scratches.pop().unwrap_or_else(Scratch::new)
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        scratch.take().unwrap_or_else(Scratch::new)
     }
 
-    /// Keeps space for further requests.
+    /// Stores space for a further request.
     fn keep_scratch(&self, scratch: Scratch) {
-        let mut scratches = self
-            .scratches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if scratches.len() < KEPT_SCRATCHES {
-            scratches.push(scratch);
-        }
+        *self.scratch.lock().unwrap_or_else(PoisonError::into_inner) = Some(scratch);
     }
 
-    /// Notes a request that begins. Once the server ends, its connection goes with it.
+    /// Counts a request that begins. If the server ends, the connection is closed after it.
     pub(crate) fn begin(&self) -> InProgress {
         if self.answering.now().draining.load(Ordering::Relaxed) {
             self.activity.end();
@@ -87,37 +73,41 @@ impl Requests {
         self.activity.begin()
     }
 
-    /// Limits and times, as they are now.
+    /// The current limits and times.
     pub(crate) fn settings(&self) -> Settings {
         self.answering.now().settings
     }
 
-    /// How long a request may take to be read.
+    /// The time limit for reading a request.
     pub(crate) fn patience(&self) -> Duration {
         self.settings().tcp.first_request_timeout
     }
 
-    /// How long a client may take nothing of its reply.
+    /// The time limit for sending a reply while the client takes nothing.
     pub(crate) fn stall(&self) -> Duration {
         self.settings().tcp.stall_timeout
     }
 
-    /// Waits until the connection has to go; `timed_out` counts those whose client asks nothing.
+    /// Waits until the connection has to be closed, and returns the reason. `timed_out` counts those whose client sends no
+    /// request.
     pub(crate) async fn leave(
         &self,
         settings: &TcpSettings,
         timed_out: &Count,
         cancel: &CancellationToken,
-    ) {
+    ) -> Leave {
         tokio::select! {
-            () = cancel.cancelled() => {}
-            leave = self.activity.over(settings) => if leave == Leave::Idle {
-                timed_out.increase();
-            },
+            () = cancel.cancelled() => Leave::Enough,
+            leave = self.activity.over(settings) => {
+                if leave == Leave::Idle {
+                    timed_out.increase();
+                }
+                leave
+            }
         }
     }
 
-    /// Counts a status of HTTP, or a code of QUIC.
+    /// Counts an HTTP status or a QUIC code.
     pub(crate) fn count_code(&self, code: u16) {
         self.answering.now().count_code(code);
     }
@@ -134,7 +124,7 @@ impl Requests {
             Ok(Carried::InUri(message)) => message,
             Ok(Carried::InBody) => body.await?,
             Err(status) => {
-                // A stream with an unread body is reset, and clients then report an error instead of the status.
+                // A stream with an unread body is reset. Clients then report an error instead of the status.
                 let _refused_anyway = body.await;
                 return Err(status);
             }
@@ -142,13 +132,13 @@ impl Requests {
         if Query::parse(&message).is_err() {
             return Err(StatusCode::BAD_REQUEST);
         }
-        // As CoreDNS has it, where a handler wants no reply.
+        // If a handler drops the query, the status is CoreDNS's.
         let reply = self.reply_to(&message).await;
         let reply = reply.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
         Ok(Bytes::from(reply).slice(2..))
     }
 
-    /// The reply to a request, with its length in front; `None` when none is due.
+    /// The reply to a request, with its length before it; `None` when no reply is sent.
     pub(crate) async fn reply_to(&self, request: &[u8]) -> Option<Vec<u8>> {
         let client = &self.client;
         let shared = Arc::clone(&self.answering.now());
@@ -160,12 +150,12 @@ impl Requests {
             proto: client.proto,
             tls: Some(&client.tls),
         };
-        let outcome = match shared.respond(&mut scratch, request, asker) {
+        let outcome = match shared.respond_or_fail(&mut scratch, request, asker) {
             Outcome::Later(later) => {
                 self.keep_scratch(scratch);
                 let (later, answered) = later.wait().await;
                 scratch = self.take_scratch();
-                shared.complete(&mut scratch, *later, answered)
+                shared.complete_or_fail(&mut scratch, request, *later, answered)
             }
             at_once @ (Outcome::Silent
             | Outcome::Dropped

@@ -1,4 +1,4 @@
-//! Decides what the zones of a block answer to a question. Listeners, the handler, `cache` and `why` all use it.
+//! Decides on the answer of a block's zones to a question. Listeners, the handler, `cache` and `why` all use it.
 //!
 //! [`resolve`] borrows from the version that the [`View`] holds and allocates nothing for a name of the zone.
 
@@ -14,21 +14,21 @@ use crate::message::{CLASS_IN, Question};
 use crate::synthesized::Synthesized;
 use crate::zones::{Beside, BlockZones};
 
-/// What one question is answered from.
+/// The zones and the version that answer one question.
 pub struct View<'b> {
-    /// The zone that the question belongs to, and what is beside its versions.
+    /// The zone of the question, and the answers beside its versions.
     zone: Option<(&'b Arc<Zone>, &'b Beside)>,
-    /// Its current version, for as long as the view is there.
+    /// Its current version, which stays the same as long as the view lives.
     version: Option<Guard<Option<Arc<Version>>>>,
     has_next: bool,
     is_signed: bool,
-    /// The records of the synthesized name of the answer.
+    /// The records of the synthesized name in the answer.
     synthesized: OnceCell<Option<Node>>,
 }
 
 impl<'b> View<'b> {
-    /// The view of the zones of a block on a question. `has_next` says whether handlers are behind the zones, `is_signed`
-    /// whether a key of ours signed the question: then the answer is what a secondary holds, without synthesized names,
+    /// The view of a block's zones on a question. `has_next` says whether handlers come after the zones, `is_signed`
+    /// whether one of our keys signed the question. If so, the answer is a secondary's: it has no synthesized names,
     /// and ends with the zone.
     #[must_use]
     pub fn new(
@@ -48,39 +48,48 @@ impl<'b> View<'b> {
         }
     }
 
-    /// The zone that the question belongs to.
+    /// The zone of the question.
     #[must_use]
     pub fn zone(&self) -> Option<&'b Arc<Zone>> {
         self.zone.map(|(zone, _)| zone)
     }
 
-    /// The version that is looked at.
+    /// The version that the view holds.
     #[must_use]
     pub fn version(&self) -> Option<&Version> {
         self.version.as_ref()?.as_deref()
     }
 }
 
-/// What the zones of a block say to a question.
+/// Why an answer is not ready, for `errors`.
+pub(crate) const fn not_ready(has_version: bool) -> &'static str {
+    if has_version {
+        "the names of the cluster are not known yet"
+    } else {
+        "the zone has no version yet"
+    }
+}
+
+/// The answer of a block's zones to a question.
 #[derive(Debug)]
 pub enum Resolution<'v> {
-    /// The name is in none of them.
+    /// No zone has the name.
     NoZone,
-    /// The zone has no version yet, or it is not known yet whether there is such a name.
+    /// The zone has no version yet, or cannot tell yet whether the name exists.
     NotReady,
-    /// The zone has no such name, and the next handler is asked for those at and below this one.
+    /// The zone lacks the name, and the next handler answers for missing names at and below `below`.
     FallThrough {
         /// The name.
         below: &'v Name,
     },
-    /// The zone answers with an alias whose target may be looked for elsewhere.
+    /// The zone answers with an alias, and the target may be in another zone.
     FollowAlias {
-        /// The answer up to there.
+        /// The answer up to the alias.
         answer: ZoneAnswer<'v>,
         /// The target in wire form.
         target: &'v [u8],
     },
-    /// The zone answers: with data, with nothing of the type, with no such name, or with where to ask instead.
+    /// The zone answers: with data, NODATA, NXDOMAIN or a referral.
     Answer(ZoneAnswer<'v>),
 }
 
@@ -89,25 +98,25 @@ pub enum Resolution<'v> {
 pub struct ZoneAnswer<'v> {
     /// The version.
     pub version: &'v Version,
-    /// What it says.
+    /// The answer's kind and records.
     pub answer: Answer<'v>,
     /// Whether the source is away or a change is held back.
     pub is_stale: bool,
-    /// The last name, where it is synthesized.
+    /// The last name of the answer, if it is synthesized.
     pub synthesized: Option<SynthesizedName<'v>>,
 }
 
 /// A name that no version holds.
 #[derive(Debug, Clone, Copy)]
 pub struct SynthesizedName<'v> {
-    /// The words of the Corefile by which it is there.
+    /// The words of the Corefile that make it exist.
     pub by: &'static str,
     /// Its records, of all types.
     pub node: Option<&'v Node>,
 }
 
 impl Resolution<'_> {
-    /// Whether the zone answers that there is no such name. The target of an alias may be missing all the same.
+    /// Whether the zone answers NXDOMAIN. The target of an alias may still be missing.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
         match self {
@@ -119,7 +128,7 @@ impl Resolution<'_> {
     }
 }
 
-/// Says what the zones of a view have for the question that the view was made for. `key` is scratch space.
+/// The answer of the view's zones to its question. `key` is scratch space.
 #[must_use]
 pub fn resolve<'v>(
     view: &'v View<'_>,

@@ -1,24 +1,31 @@
-//! What is said of a key at most once a minute: anyone may send again what it signed long ago.
+//! Limits a log line to one a minute: anyone may replay a message that a key signed long ago, or that caused a panic.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use dns::Name;
-
-/// How long nothing more is said of a key.
+/// The time without a further line about a subject.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The keys of which something was said. Only names of configured keys may come here: they are not forgotten.
-#[derive(Debug, Default)]
-pub(crate) struct Seldom {
-    /// When it was said last, by key. Locked for one look and one write.
-    last: Mutex<HashMap<Name, Instant>>,
+/// The subjects that were logged. Clients must not choose them, as they are never removed: names of configured keys are
+/// fine.
+#[derive(Debug)]
+pub(crate) struct Seldom<K> {
+    /// The time of the last line. Locked for one read and one write.
+    last: Mutex<HashMap<K, Instant>>,
 }
 
-impl Seldom {
-    /// Whether something may be said of a key now; if so it is taken as said.
-    pub(crate) fn is_due(&self, key: &Name, now: Instant) -> bool {
+impl<K> Default for Seldom<K> {
+    fn default() -> Self {
+        let last = Mutex::default();
+        Self { last }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Seldom<K> {
+    /// Whether a line about a subject is due. If it is, it counts as logged.
+    pub(crate) fn is_due(&self, key: &K, now: Instant) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.get(key);
         if before.is_some_and(|before| now.saturating_duration_since(*before) < PAUSE) {
@@ -31,8 +38,10 @@ impl Seldom {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use dns::Name;
     use ops::{Clock, HandClock};
+
+    use super::*;
 
     #[test]
     fn of_each_key_something_is_said_once_a_minute() {

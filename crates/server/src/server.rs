@@ -1,6 +1,6 @@
-//! A server: what answers on listeners that have the same server blocks, and who is told of new versions.
+//! A server: the answers on listeners with the same server blocks, and the secondaries to notify.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,6 +8,7 @@ use dns::Name;
 use dns::tsig::KeyRing;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use ipnet::IpNet;
 use ops::Clock;
 use tokio_util::sync::CancellationToken;
 use transfer::{
@@ -21,23 +22,23 @@ use crate::tally::Tallies;
 use crate::{ExchangeLog, Router};
 use crate::{Identity, Settings, Stats, TlsIdentity};
 
-/// What all servers of a process share, whatever the configuration says.
+/// The parts that all servers of a process share, whatever their configuration.
 #[derive(Debug, Clone)]
 pub struct Common {
-    /// Counts.
+    /// Counters.
     pub stats: Arc<Stats>,
-    /// Set to ask the clients of connections to go: each is answered once more.
+    /// Whether clients should close their connections. Each gets one more reply.
     pub draining: Arc<AtomicBool>,
-    /// Knows what each secondary has.
+    /// The state of each secondary.
     pub secondaries: Arc<SecondaryTable>,
-    /// Capacity for transfers.
+    /// The capacity for transfers.
     pub slots: Arc<Slots>,
-    /// Counts queries, where a block wants it.
+    /// Counters of queries, for blocks that want them.
     pub tallies: Arc<Tallies>,
 }
 
 impl Common {
-    /// Nothing counted, nothing known. `handlers` are the words of those that may write replies.
+    /// Begins with all counters at zero. `handlers` are the words of handlers that write replies.
     pub fn new(settings: &Settings, handlers: impl Iterator<Item = &'static str>) -> Self {
         Self {
             stats: Arc::default(),
@@ -49,57 +50,57 @@ impl Common {
     }
 }
 
-/// What a server is made of.
+/// The parts of a server.
 pub struct Parts {
     /// The zones.
     pub zones: Arc<ZoneSet>,
-    /// Who may have which zone; a zone that is not here is nobody's.
+    /// The peers that may transfer each zone. Nobody may transfer a zone that is not here.
     pub access: HashMap<Name, Access>,
-    /// Who is told of new versions.
+    /// The servers to notify of new versions.
     pub secondaries: Vec<Secondary>,
-    /// The server blocks: what answers which name.
+    /// The server blocks.
     pub router: Arc<Router>,
-    /// TSIG keys; they may change as it runs.
+    /// The TSIG keys, which may change while it runs.
     pub keys: Arc<KeyRing>,
-    /// What stands in front of the connections of TLS listeners; they may change as it runs.
+    /// The certificate and keys of TLS listeners, which may change while it runs.
     pub tls: Option<Arc<TlsIdentity>>,
-    /// What it tells of itself.
+    /// Its identity, for clients that ask.
     pub identity: Identity,
     /// Limits and times.
     pub settings: Settings,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Logs queries, where a block says so.
+    /// The log of queries, if a block has one.
     pub query_log: Option<Arc<dyn ExchangeLog>>,
-    /// What it shares with all others.
+    /// The parts that all servers share.
     pub common: Common,
 }
 
-/// What answers on listeners that have the same server blocks.
+/// The answers on listeners with the same server blocks.
 pub struct Server {
-    /// What requests are answered from.
+    /// The parts that all listeners share.
     pub shared: Arc<Shared>,
-    /// Who is told of new versions.
+    /// The servers to notify of new versions.
     secondaries: Vec<Secondary>,
 }
 
-/// A task, by name; it ends only when told to.
+/// A task with its name. It ends only when cancelled.
 pub type NamedTask = (String, BoxFuture<'static, ()>);
 
-/// One secondary of one zone, and the task that tells it of new versions.
+/// A secondary of a zone, with the task that notifies it of new versions.
 pub struct Told {
-    /// Who is told.
+    /// The secondary.
     pub secondary: Secondary,
     /// The zone.
     pub zone: Arc<Zone>,
-    /// The keys, that of the secondary among them.
+    /// All keys, the secondary's among them.
     pub keys: Arc<KeyRing>,
-    /// Tells it.
+    /// The notifier.
     notifier: Notifier,
 }
 
 impl Told {
-    /// Whether telling goes on as it is with another's task.
+    /// Whether another task for this secondary and zone may continue in its place.
     #[must_use]
     pub fn is_same(&self, secondary: &Secondary, zone: &Arc<Zone>, keys: &Arc<KeyRing>) -> bool {
         self.secondary == *secondary
@@ -107,7 +108,7 @@ impl Told {
             && Arc::ptr_eq(&self.keys, keys)
     }
 
-    /// The task, to be run until `cancel`.
+    /// The task, which runs until `cancel`.
     #[must_use]
     pub fn run(self, cancel: CancellationToken) -> NamedTask {
         let of = &self.secondary;
@@ -140,8 +141,10 @@ impl Server {
             slots,
             tallies: _,
         } = common;
+        let named: BTreeSet<IpNet> = access.values().flat_map(Access::networks).collect();
         Self {
             shared: Arc::new(Shared {
+                named: named.into_iter().collect(),
                 zones,
                 access: access
                     .into_iter()
@@ -159,6 +162,7 @@ impl Server {
                 secondaries: table,
                 slots,
                 off_clocks: Seldom::default(),
+                panicked: Seldom::default(),
             }),
             secondaries,
         }
@@ -170,7 +174,7 @@ impl Server {
         &self.shared.router
     }
 
-    /// What the log of queries has to run beside it, for as long as this server answers.
+    /// The background work of the query log, which runs as long as this server answers.
     pub fn log_tasks(&self, cancel: &CancellationToken) -> Vec<BoxFuture<'static, ()>> {
         let log = self.shared.query_log.as_ref();
         log.map_or_else(Vec::new, |log| log.background(&self.shared.clock, cancel))
@@ -188,14 +192,13 @@ impl Server {
         &self.shared.keys
     }
 
-    /// Who is told of new versions.
+    /// The servers to notify of new versions.
     #[must_use]
     pub fn secondaries(&self) -> &[Secondary] {
         &self.secondaries
     }
 
-    /// Who is told of new versions, each with those of its keys that are known: which of them it takes shows in its
-    /// answer.
+    /// The servers to notify of new versions, each with its known keys. Its answer shows which of them it accepts.
     pub fn asked(&self) -> impl Iterator<Item = AskedSecondary> {
         let keys = self.shared.keys.current();
         self.secondaries.iter().map(move |secondary| {
@@ -208,7 +211,7 @@ impl Server {
         })
     }
 
-    /// Who is told of new versions, each with the task for it.
+    /// The servers to notify of new versions, each with its task.
     pub fn told(&self) -> impl Iterator<Item = Told> {
         let shared = &self.shared;
         self.secondaries.iter().filter_map(|secondary| {

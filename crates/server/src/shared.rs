@@ -1,11 +1,13 @@
-//! What all listeners of a server share.
+//! The parts that all listeners of a server share.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dns::tsig::KeyRing;
 use dns::{CookieSecret, Name};
+use ipnet::IpNet;
 use ops::Clock;
 use transfer::{Access, SecondaryTable, Slots};
 use zone::ZoneSet;
@@ -17,43 +19,55 @@ use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::tls::TlsIdentity;
 
-/// What all listeners of a server share.
+/// The parts that all listeners of a server share.
 pub struct Shared {
+    /// The networks of the peers that may have a zone, unless anybody may.
+    pub(crate) named: Vec<IpNet>,
     /// The zones.
     pub zones: Arc<ZoneSet>,
-    /// Who may have which zone.
+    /// The peers that may transfer each zone.
     pub access: HashMap<Name, Access>,
-    /// The server blocks: what answers which name.
+    /// The server blocks.
     pub router: Arc<Router>,
     /// TSIG keys.
     pub keys: Arc<KeyRing>,
-    /// What stands in front of the connections of TLS listeners.
+    /// The certificate and keys of TLS listeners.
     pub tls: Option<Arc<TlsIdentity>>,
     /// Limits and times.
     pub settings: Settings,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Logs queries, where a block says so.
+    /// The log of queries, if a block has one.
     pub query_log: Option<Arc<dyn ExchangeLog>>,
-    /// Counts.
+    /// Counters.
     pub stats: Arc<Stats>,
-    /// What we tell of ourselves to who asks.
+    /// Our identity, for clients that ask.
     pub identity: Identity,
-    /// Whether clients of connections are asked to go.
+    /// Whether clients should close their connections.
     pub draining: Arc<AtomicBool>,
-    /// Knows what each secondary has.
+    /// The state of each secondary.
     pub secondaries: Arc<SecondaryTable>,
     /// Capacity for transfers.
     pub(crate) slots: Arc<Slots>,
-    /// The keys that were used with a clock that is off, as far as that was said.
-    pub(crate) off_clocks: Seldom,
+    /// The keys of messages with a wrong time, as far as that was logged.
+    pub(crate) off_clocks: Seldom<Name>,
+    /// The last panic that was logged.
+    pub(crate) panicked: Seldom<()>,
 }
 
-/// What a server tells of itself to who asks.
+impl Shared {
+    /// Whether `transfer` names an address.
+    pub(crate) fn names(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.named.iter().any(|network| network.contains(&address))
+    }
+}
+
+/// The identity of a server, for clients that ask.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// Its name (RFC 5001); none: not told.
+    /// Its name (RFC 5001); `None` is not sent.
     pub nsid: Option<Box<[u8]>>,
-    /// Makes its cookies.
+    /// The secret of its cookies.
     pub cookies: CookieSecret,
 }

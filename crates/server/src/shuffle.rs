@@ -1,8 +1,8 @@
-//! The order of records as `loadbalance` wants it: another one for each reply.
+//! The order of records for `loadbalance`: a new one for each reply.
 
 use dns::{Record, Rtype};
 
-/// Whether the records of a type are put into another order each time.
+/// Whether records of a type get a new order each time.
 #[must_use]
 pub fn is_shuffled(rtype: Rtype) -> bool {
     matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::MX)
@@ -13,14 +13,14 @@ pub fn is_shuffled(rtype: Rtype) -> bool {
 pub struct Dice(u64);
 
 impl Dice {
-    /// New dice, no two alike.
+    /// Dice with a seed of their own.
     #[must_use]
     pub fn new() -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self(RandomState::new().hash_one(0_u8) | 1)
     }
 
-    /// A number.
+    /// A random number.
     pub fn roll(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -28,14 +28,13 @@ impl Dice {
         u32::try_from(self.0 >> 32).expect("32 bits")
     }
 
-    /// A number, where one is wanted.
+    /// A random number, if one is wanted.
     pub fn turn(&mut self, is_wanted: bool) -> Option<u32> {
         is_wanted.then(|| self.roll())
     }
 }
 
-/// Puts a section into CoreDNS's order, aliases, other records, addresses, mail exchangers, and gives the last
-/// two.
+/// Sorts a section in CoreDNS's order: aliases, other records, addresses, mail exchangers. Returns the last two parts.
 pub fn parts(records: &mut [Record]) -> [&mut [Record]; 2] {
     let class = |record: &Record| match record.rtype {
         Rtype::CNAME => 0,
@@ -50,8 +49,8 @@ pub fn parts(records: &mut [Record]) -> [&mut [Record]; 2] {
     [&mut front[addresses..], exchangers]
 }
 
-/// Puts a section into CoreDNS's order: aliases, other records, addresses, mail exchangers; the last two each
-/// in an order of its own every time.
+/// Sorts a section in CoreDNS's order: aliases, other records, addresses, mail exchangers. The last two parts get a
+/// random order.
 pub fn shuffle(records: &mut [Record], dice: &mut Dice) {
     if !records.iter().any(|record| is_shuffled(record.rtype)) {
         return;

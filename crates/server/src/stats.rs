@@ -1,4 +1,4 @@
-//! Counts what the server does, for metrics and status.
+//! Counters of the server, for metrics and status.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,23 +19,23 @@ impl Count {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One more.
+    /// Adds one.
     pub fn increase(&self) {
         self.add(1);
     }
 
-    /// So many more.
+    /// Adds `more`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// One less.
+    /// Subtracts one.
     pub fn decrease(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Counts something that is open, for as long as this lives.
+/// Counts something as open while this lives.
 pub(crate) struct Opened {
     stats: Arc<Stats>,
     of: fn(&Stats) -> &Count,
@@ -58,7 +58,7 @@ impl Drop for Opened {
     }
 }
 
-/// How many response codes have a counter of their own: those of four bits, and BADVERS.
+/// The number of response codes with a counter of their own: those of four bits, and BADVERS.
 const RCODES: usize = 17;
 
 /// All counters.
@@ -78,50 +78,52 @@ pub struct Stats {
     pub transfer_records: Count,
     /// Octets of messages sent in transfers.
     pub transfer_octets: Count,
-    /// Secondaries that were told that they are up to date.
+    /// Secondaries whose request found them up to date.
     pub transfers_up_to_date: Count,
+    /// Requests of peers with a later serial than ours.
+    pub transfers_ahead: Count,
     /// Requests for transfers that were denied.
     pub transfers_denied: Count,
     /// Requests for transfers over the limit.
     pub transfers_over_limit: Count,
     /// NOTIFY datagrams sent.
     pub notify_sent: Count,
-    /// NOTIFYs answered.
+    /// NOTIFY messages answered.
     pub notify_acknowledged: Count,
-    /// NOTIFYs given up without answer.
+    /// NOTIFY messages without an answer to the last try.
     pub notify_given_up: Count,
-    /// NOTIFY that were answered with an error.
+    /// NOTIFY messages answered with an error.
     pub notify_refused: Count,
-    /// TCP connections open now.
+    /// TCP connections that are open.
     pub tcp_open: Count,
     /// TCP connections accepted.
     pub tcp_accepted: Count,
     /// TCP connections refused over a limit.
     pub tcp_refused: Count,
-    /// TCP connections closed because the other side did nothing for too long.
+    /// TCP connections closed because the client did nothing for too long.
     pub tcp_timed_out: Count,
-    /// TLS handshakes that failed, those of QUIC among them.
+    /// TLS handshakes that failed, QUIC's among them.
     pub tls_failed: Count,
-    /// Failures of accepting.
+    /// Errors of accepting a connection.
     pub tcp_accept_errors: Count,
-    /// QUIC connections open now.
+    /// QUIC connections that are open.
     pub quic_open: Count,
     /// QUIC connections accepted.
     pub quic_accepted: Count,
     /// QUIC connections refused over a limit.
     pub quic_refused: Count,
-    /// QUIC connections closed because the client asked nothing for too long.
+    /// QUIC connections closed because the client sent no request for too long.
     pub quic_timed_out: Count,
-    /// Datagrams dropped because too many waited for an answer from elsewhere.
+    /// Datagrams dropped because too many waited for an answer from a handler.
     pub udp_overload: Count,
-    /// Handlers that panicked.
+    /// Messages whose answer panicked.
     pub panics: Count,
     /// Datagrams that could not be sent.
     pub udp_send_errors: Count,
 }
 
 impl Stats {
-    /// The counter of replies with a response code; all that have none of their own share the last.
+    /// The counter of replies with a response code. Codes without a counter of their own share the last one.
     #[must_use]
     pub fn replies(&self, proto: Proto, rcode: Rcode) -> &Count {
         &self.replies[proto as usize][usize::from(rcode.0).min(RCODES - 1)]

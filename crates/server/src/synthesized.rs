@@ -1,6 +1,6 @@
-//! Names of a zone that no version holds. A record of the version comes before them, and they before its wildcards.
+//! Names of a zone that no version holds. A version's own records come before them, and its wildcards after them.
 //!
-//! Which there are is not known here: directives answer for them.
+//! Directives decide which of these names exist.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -10,12 +10,12 @@ use zone::{Node, Version};
 
 /// Answers for names that no version of a zone holds.
 pub trait SynthesizedNames: Any + Debug + Send + Sync {
-    /// Says whether there is a name that a version does not hold, in lower-case wire form and within its zone. Called for
-    /// every missing name: it must be quick for a name of another kind.
+    /// Whether a name exists that a version does not hold. The name is within the zone, in wire form and lower case. It
+    /// is called for every missing name: it must be quick for a name of another kind.
     fn answer(&self, version: &Version, name: &[u8]) -> Synthesized;
 
-    /// Whether others give the same answers, from the same source; `(other as &dyn Any).downcast_ref::<Self>()` says
-    /// what the others are.
+    /// Whether both give the same answers, from the same source. `(other as &dyn Any).downcast_ref::<Self>()` is the
+    /// other one.
     fn is_same(&self, other: &dyn SynthesizedNames) -> bool;
 }
 
@@ -24,14 +24,14 @@ pub trait SynthesizedNames: Any + Debug + Send + Sync {
 pub enum Synthesized {
     /// It exists.
     Exists {
-        /// Its records; their owner in the node means nothing.
+        /// Its records. Their owner in the node has no meaning.
         node: Option<Node>,
-        /// The words of the Corefile that it exists by.
+        /// The words of the Corefile that make it exist.
         by: &'static str,
     },
-    /// There is no such name.
+    /// It does not exist.
     Missing,
-    /// It is not known yet.
+    /// It is not known yet whether it exists.
     Unknown,
 }
 

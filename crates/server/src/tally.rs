@@ -1,7 +1,8 @@
 //! Counts queries as CoreDNS does: by server, zone of the block, protocol, type, response code and handler.
 //!
-//! Nothing is allocated for a query, and nothing is locked but for the codes of HTTP and QUIC. Each counter stands in several shards, so that the threads of
-//! several sockets seldom write to one place; they are added up at scrape. Sizes are those on the wire.
+//! Counting a query allocates nothing, and locks only for the codes of HTTP and QUIC. Each counter has several shards,
+//! so that threads of several sockets seldom write to the same memory. A scrape adds them up. Sizes are those on the
+//! wire.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -14,7 +15,7 @@ use dns::{Rcode, Rtype};
 use crate::stats::Count;
 use crate::{Found, Proto};
 
-/// The types that have a counter of their own, as CoreDNS chose them; the last is for all others.
+/// The types with a counter of their own, as in CoreDNS. The last one is for all others.
 pub const TYPES: [&str; 20] = [
     "A", "AAAA", "ANY", "AXFR", "CNAME", "DNSKEY", "DS", "HTTPS", "IXFR", "MX", "NS", "NSEC",
     "NSEC3", "PTR", "RRSIG", "SOA", "SRV", "SVCB", "TXT", "other",
@@ -28,15 +29,13 @@ pub const DURATIONS: [f64; 16] = [
 pub const SIZES: [f64; 14] = [
     0.0, 100.0, 200.0, 300.0, 400.0, 511.0, 1023.0, 2047.0, 4095.0, 8291.0, 16e3, 32e3, 48e3, 64e3,
 ];
-/// Response codes with a counter of their own.
+/// The number of response codes with a counter of their own.
 const RCODES: usize = 24;
 
-/// A histogram: how many values lie in each bucket (not below it), and their sum.
+/// A histogram: the number of values in each bucket alone, and their sum.
 #[derive(Debug)]
 pub struct Buckets<const N: usize> {
-    /// One for each bound.
     counts: [Count; N],
-    /// Above the last.
     above: Count,
     /// The sum, in the unit of the caller.
     sum: Count,
@@ -53,7 +52,7 @@ impl<const N: usize> Default for Buckets<N> {
 }
 
 impl<const N: usize> Buckets<N> {
-    /// Counts a value; `amount` is added to the sum.
+    /// Counts a value, and adds `amount` to the sum.
     fn add(&self, bounds: &[f64; N], value: f64, amount: u64) {
         let place = bounds.iter().position(|bound| value <= *bound);
         let count = place.map_or(&self.above, |place| &self.counts[place]);
@@ -62,7 +61,7 @@ impl<const N: usize> Buckets<N> {
     }
 }
 
-/// Counters of one protocol.
+/// The counters of one protocol.
 #[derive(Debug, Default)]
 struct OfProto {
     /// Requests by family and type.
@@ -73,21 +72,21 @@ struct OfProto {
     reply: Buckets<{ SIZES.len() }>,
 }
 
-/// All counters of one place.
+/// One shard of all counters.
 #[derive(Debug)]
 struct Shard {
     /// UDP, then TCP.
     protos: [OfProto; 2],
-    /// How long answers took; the sum in nanoseconds.
+    /// The times taken to answer; their sum is in nanoseconds.
     durations: Buckets<{ DURATIONS.len() }>,
-    /// Requests that wanted signatures.
+    /// Requests with DO.
     dnssec_ok: Count,
     /// Replies by response code and handler.
     replies: Box<[Box<[Count]>]>,
 }
 
 impl Shard {
-    /// Nothing counted, for so many handlers.
+    /// All counters at zero, for this number of handlers.
     fn new(handlers: usize) -> Self {
         let by_handler = || (0..handlers).map(|_| Count::default()).collect();
         Self {
@@ -99,47 +98,46 @@ impl Shard {
     }
 }
 
-/// The handlers that may have written a reply; the first is for the server itself and for all others.
+/// The handlers that may have written a reply. The first one means the server itself and all others.
 type Words = Arc<[&'static str]>;
 
 /// The counters of one server and one zone.
 #[derive(Debug)]
 pub struct ZoneTally {
-    /// The handlers.
     handlers: Words,
-    /// The shards, each made when it is first written to.
+    /// The shards. Each is made when it is first written to.
     shards: Box<[OnceLock<Box<Shard>>]>,
 }
 
-/// A query and its answer, as they are counted.
+/// The counted properties of a query and its answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted<'a> {
-    /// Over what.
+    /// The transport.
     pub proto: Proto,
-    /// Who asked.
+    /// The client.
     pub peer: SocketAddr,
-    /// What is known of the question.
+    /// The properties of the question.
     pub(crate) noted: Noted,
     /// Octets of the request.
     pub request: usize,
     /// The reply.
     pub reply: &'a [u8],
-    /// How long it took.
+    /// The time taken to answer.
     pub took: Duration,
 }
 
-/// What is noted of a question as it is answered.
+/// The counted properties of a question, set while it is answered.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Noted {
-    /// The type, once it was read.
+    /// The type, if it was read.
     pub qtype: Option<Rtype>,
-    /// Whether signatures are wanted.
+    /// Whether DO is set.
     pub dnssec_ok: bool,
-    /// The block and the key it is for.
+    /// The block and the key of the question.
     pub found: Option<Found>,
-    /// The response code, with the bits that stand in the OPT.
+    /// The response code, with its upper bits from the OPT.
     pub rcode: Rcode,
-    /// Who wrote the reply.
+    /// The handler that wrote the reply.
     pub by: &'static str,
 }
 
@@ -153,7 +151,7 @@ const fn octets(number: usize) -> f64 {
 }
 
 impl ZoneTally {
-    /// Nothing counted, in so many shards.
+    /// All counters at zero, in this number of shards.
     fn new(shards: usize, handlers: &Words) -> Self {
         Self {
             handlers: Arc::clone(handlers),
@@ -161,7 +159,6 @@ impl ZoneTally {
         }
     }
 
-    /// Counts an answer.
     fn count(&self, counted: &Counted<'_>) {
         let Noted {
             qtype,
@@ -170,7 +167,7 @@ impl ZoneTally {
             rcode,
             by,
         } = counted.noted;
-        // Clients of one socket share a shard more often than not; ports tell connections apart.
+        // The port chooses the shard, which tells connections apart. Clients of one socket seldom change their shard.
         let place = usize::from(counted.peer.port()) % self.shards.len();
         let shard = self.shards[place].get_or_init(|| Box::new(Shard::new(self.handlers.len())));
         let of_proto = &shard.protos[counted.proto.counted_as()];
@@ -197,7 +194,7 @@ impl ZoneTally {
         shards.map(|shard| of(shard)).sum()
     }
 
-    /// Requests that were counted: protocol, family (1 or 2), type, number.
+    /// The number of requests by protocol, family (1 or 2) and type.
     pub fn requests(
         &self,
     ) -> impl Iterator<Item = (&'static str, &'static str, &'static str, u64)> {
@@ -210,7 +207,7 @@ impl ZoneTally {
         })
     }
 
-    /// Replies that were counted: response code, handler, number.
+    /// The number of replies by response code and handler.
     pub fn replies(&self) -> impl Iterator<Item = (String, &'static str, u64)> {
         (0..=RCODES).flat_map(move |code| {
             self.handlers
@@ -224,12 +221,12 @@ impl ZoneTally {
         })
     }
 
-    /// Requests that wanted signatures.
+    /// Requests with DO.
     pub fn dnssec_ok(&self) -> u64 {
         self.sum(|shard| shard.dnssec_ok.get())
     }
 
-    /// How long answers took: numbers by bucket, the last above all bounds, and the sum in seconds.
+    /// The times taken to answer: the number in each bucket, with the last above all bounds, and their sum in seconds.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a sum in nanoseconds loses its last digits"
@@ -239,7 +236,8 @@ impl ZoneTally {
         (counts, sum as f64 / 1e9)
     }
 
-    /// Octets of requests and of replies of a protocol, by its place in [`PROTOS`], in the same form.
+    /// The octets of a protocol's requests and replies, in the form of [`Self::durations`]. `place` is its index in
+    /// [`PROTOS`].
     #[expect(
         clippy::cast_precision_loss,
         reason = "a sum of octets loses its last digits"
@@ -262,7 +260,7 @@ impl ZoneTally {
 /// The protocols, as labels.
 pub const PROTOS: [&str; 2] = ["udp", "tcp"];
 
-/// The place of a type in [`TYPES`].
+/// The index of a type in [`TYPES`].
 fn type_place(qtype: Option<Rtype>) -> usize {
     const OTHER: usize = TYPES.len() - 1;
     match qtype.map_or(0, |qtype| qtype.0) {
@@ -289,18 +287,17 @@ fn type_place(qtype: Option<Rtype>) -> usize {
     }
 }
 
-/// How often each status of HTTP, or code of QUIC, went out. The lock is held for one count or one scrape.
+/// The number of responses by HTTP status or QUIC code. Locked for one count or one scrape.
 #[derive(Debug, Default)]
 pub struct Codes(Mutex<BTreeMap<u16, u64>>);
 
 impl Codes {
-    /// Counts one.
     fn count(&self, code: u16) {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *codes.entry(code).or_default() += 1;
     }
 
-    /// All that were counted.
+    /// All counts.
     #[must_use]
     pub fn all(&self) -> Vec<(u16, u64)> {
         let codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,16 +308,15 @@ impl Codes {
     }
 }
 
-/// The counters of all servers and zones: they outlast a configuration.
+/// The counters of all servers and zones. They outlast a configuration.
 #[derive(Debug)]
 pub struct Tallies {
-    /// The handlers that may write replies.
     handlers: Words,
-    /// The HTTP statuses and QUIC codes of each server. The lock is held for one look or one scrape.
+    /// The HTTP statuses and QUIC codes by server. Locked for one read or one scrape.
     codes: Mutex<BTreeMap<String, Arc<Codes>>>,
-    /// By server and zone. The lock is held for one look or one scrape.
+    /// The counters by server and zone. Locked for one read or one scrape.
     zones: Mutex<BTreeMap<(String, String), Arc<ZoneTally>>>,
-    /// The words that take part in answers, by server and zone. Locked for one look or one write.
+    /// The words that take part in answers, by server and zone. Locked for one read or one write.
     words: Mutex<Vec<EnabledWord>>,
 }
 
@@ -328,7 +324,7 @@ pub struct Tallies {
 pub type EnabledWord = (String, String, &'static str);
 
 impl Tallies {
-    /// Nothing counted, of replies that handlers with these words may write.
+    /// All counters at zero. `handlers` are the words of handlers that write replies.
     pub fn new(handlers: impl Iterator<Item = &'static str>) -> Self {
         let mut handlers: Vec<&str> = iter::once("").chain(handlers).collect();
         handlers.sort_unstable();
@@ -340,7 +336,6 @@ impl Tallies {
         }
     }
 
-    /// The counters of a server and a zone.
     fn zone(&self, server: &str, zone: &str) -> Arc<ZoneTally> {
         let mut zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (server.to_owned(), zone.to_owned());
@@ -352,7 +347,6 @@ impl Tallies {
         Arc::clone(zones.entry(key).or_insert_with(new))
     }
 
-    /// The codes of a server.
     fn codes_of(&self, server: &str) -> Arc<Codes> {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(codes.entry(server.to_owned()).or_default())
@@ -367,19 +361,19 @@ impl Tallies {
             .collect()
     }
 
-    /// Says which words take part where.
+    /// Sets the words that take part in answers.
     pub fn set_words(&self, words: Vec<EnabledWord>) {
         *self.words.lock().unwrap_or_else(PoisonError::into_inner) = words;
     }
 
-    /// Which words take part where.
+    /// The words that take part in answers.
     #[must_use]
     pub fn words(&self) -> Vec<EnabledWord> {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         words.clone()
     }
 
-    /// All counters, with server and zone.
+    /// All counters, by server and zone.
     #[must_use]
     pub fn all(&self) -> Vec<(String, String, Arc<ZoneTally>)> {
         let zones = self.zones.lock().unwrap_or_else(PoisonError::into_inner);
@@ -392,17 +386,17 @@ impl Tallies {
 /// The counters of one listener.
 #[derive(Debug)]
 pub struct Tally {
-    /// Those of each key of the router; none where the block does not want it.
+    /// The counters of each key of the router; `None` if the block does not want them.
     keys: Vec<Option<Arc<ZoneTally>>>,
-    /// For what is refused before any block.
+    /// The counters of queries that are refused before they have a block.
     dropped: Arc<ZoneTally>,
-    /// For statuses of HTTP and codes of QUIC.
+    /// The counters of HTTP statuses and QUIC codes.
     codes: Arc<Codes>,
 }
 
 impl Tally {
-    /// The counters of a listener of this name; `keys`: the zones of all keys, in the order of the router,
-    /// where they are counted. `None` when none is.
+    /// The counters of a listener with this name. `keys` are the zones of all keys, in the router's order, with `None`
+    /// for those that are not counted. `None` when no key is counted.
     #[must_use]
     pub fn new(tallies: &Tallies, server: &str, keys: &[Option<String>]) -> Option<Self> {
         if keys.iter().all(Option::is_none) {
@@ -416,7 +410,7 @@ impl Tally {
         })
     }
 
-    /// Counts a status of HTTP, or a code of QUIC.
+    /// Counts an HTTP status or a QUIC code.
     pub(crate) fn count_code(&self, code: u16) {
         self.codes.count(code);
     }

@@ -1,26 +1,27 @@
 //! Connections: accepted within limits, their requests answered as they come, transfers beside them.
 //!
-//! One task reads a connection and answers plain queries at once; one task writes; each transfer is a
-//! task that hands messages to the writer through a short queue and waits while it is full. So replies
-//! overtake transfers (RFC 7766 section 6.2.1.1), and a slow client slows its own transfers only.
+//! One task reads a connection and answers plain queries directly. One task writes. Each transfer is a task that passes
+//! messages to the writer through a short queue, and waits while it is full. So replies overtake transfers (RFC 7766
+//! section 6.2.1.1), and a slow client slows only its own transfers.
 
 mod under_way;
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use dns::HEADER_OCTETS;
+use ops::{Place, Places, Usage};
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use transfer::{Closed, Sink, TlsPeer};
@@ -29,21 +30,19 @@ use self::under_way::{UnderWay, is_sent};
 use crate::answering::Now;
 use crate::exchange::{Asker, Later, Outcome, Scratch};
 use crate::own_tasks::log_end;
-use crate::places::{Place, Places};
 use crate::requests::{Client, Requests};
 use crate::stats::Opened;
 use crate::tls::Shaken;
 use crate::{Answering, Proto, Stats, TlsIdentity, https};
 
-/// Messages that wait for the writer of a connection, and that it writes at once.
+/// The most messages in the queue of a connection's writer, which writes them at once.
 const QUEUE: usize = 4;
-/// Octets read from a connection at once.
+/// The bytes that are read from a connection at once.
 const READ_OCTETS: usize = 1024;
-/// How long accepting rests when the process has no descriptor left.
+/// The pause in accepting connections when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until told to stop, then lets running transfers end within the drain time.
-/// `proto`: what is spoken on them.
+/// Accepts connections with `proto` until cancelled, then lets running transfers end within the drain time.
 pub(crate) async fn serve(
     answering: Answering,
     listener: Arc<TcpListener>,
@@ -59,10 +58,9 @@ pub(crate) async fn serve(
             Some(ended) = connections.join_next() => log_end(ended),
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let settings = answering.now().settings;
-                    let most = settings.stream_limits(proto).max_connections;
-                    let most_of_client = settings.tcp.max_per_client;
-                    let Some(place) = places.take(peer.ip(), most, most_of_client) else {
+                    let limits = answering.now().settings.place_limits(proto);
+                    let is_named = answering.now().names(peer.ip());
+                    let Some(place) = places.take(peer.ip(), limits, is_named) else {
                         stats.tcp_refused.increase();
                         debug!(%peer, "too many connections");
                         continue;
@@ -75,6 +73,7 @@ pub(crate) async fn serve(
                         local: stream.local_addr().unwrap_or(peer),
                         proto,
                         tls: None,
+                        usage: place.usage().clone(),
                         cancel: cancel.clone(),
                     };
                     let tls = proto.is_encrypted().then(|| answering.now().tls.clone());
@@ -83,14 +82,14 @@ pub(crate) async fn serve(
                         Some(Some(tls)) => {
                             connections.spawn(connection.run(stream, Some(tls), place))
                         }
-                        // A TLS listener without a certificate serves nobody.
+                        // A TLS listener without a certificate cannot serve.
                         Some(None) => continue,
                     };
                 }
                 Err(error) => {
                     stats.tcp_accept_errors.increase();
                     if rests_after(&error) {
-                        warn!(%error, "accepting connections pauses");
+                        warn!(%error, "cannot accept connections; trying again shortly");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     } else {
                         debug!(%error, "accepting a connection failed");
@@ -107,11 +106,15 @@ pub(crate) async fn serve(
         }
     };
     if timeout(drain, drained).await.is_err() {
-        warn!("transfers are cut off");
+        if proto.has_transfers() {
+            warn!("transfers were ended before they finished");
+        } else {
+            debug!("requests over HTTPS are cut off");
+        }
     }
 }
 
-/// Whether accepting must rest: what failed was not this one connection.
+/// Whether to pause after an error that is not this one connection's.
 fn rests_after(error: &io::Error) -> bool {
     !matches!(
         error.kind(),
@@ -119,15 +122,13 @@ fn rests_after(error: &io::Error) -> bool {
     )
 }
 
-/// A message on its way to the writer.
 struct Outgoing {
-    /// Length and message.
     octets: Vec<u8>,
-    /// Told once it is written.
+    /// Notified when it is written.
     written: Option<oneshot::Sender<()>>,
 }
 
-/// Where a transfer puts its messages.
+/// The queue for a transfer's messages.
 struct Queue(mpsc::Sender<Outgoing>);
 
 impl Sink for Queue {
@@ -150,21 +151,19 @@ impl Sink for Queue {
     }
 }
 
-/// One connection.
 pub(crate) struct Connection {
-    /// What answers.
     pub answering: Answering,
-    /// Counts.
     pub stats: Arc<Stats>,
-    /// The client.
     pub peer: SocketAddr,
     /// Our address.
     pub local: SocketAddr,
-    /// What is spoken on it.
+    /// Its protocol.
     pub proto: Proto,
-    /// What TLS says of the client.
+    /// The client's TLS session.
     pub tls: Option<TlsPeer>,
-    /// Says when to stop reading.
+    /// Notes whether it is in use.
+    pub usage: Usage,
+    /// Cancelled when reading has to stop.
     pub cancel: CancellationToken,
 }
 
@@ -172,19 +171,25 @@ impl Connection {
     /// Serves an accepted connection to its end.
     async fn run(self, stream: TcpStream, tls: Option<Arc<TlsIdentity>>, place: Place) {
         if let Err(error) = stream.set_nodelay(true) {
-            debug!(peer = %self.peer, %error, "a connection is gone already");
+            debug!(peer = %self.peer, %error, "a connection closed before it was served");
             return;
         }
-        let _open = Opened::new(&self.stats, |it| &it.tcp_open);
-        match tls {
-            None => self.serve(stream).await,
-            Some(tls) => {
-                if let Some(shaken) = self.handshake(stream, &tls).await {
-                    self.serve_shaken(shaken).await;
+        let (stats, peer) = (Arc::clone(&self.stats), self.peer);
+        let _open = Opened::new(&stats, |it| &it.tcp_open);
+        let serving = async {
+            match tls {
+                None => self.serve(stream).await,
+                Some(tls) => {
+                    if let Some(shaken) = self.handshake(stream, &tls).await {
+                        self.serve_shaken(shaken).await;
+                    }
                 }
             }
+        };
+        if place.while_held(serving).await.is_none() {
+            stats.tcp_refused.increase();
+            debug!(%peer, "an idle connection was closed for a new one");
         }
-        drop(place);
     }
 
     /// Serves a connection after its handshake.
@@ -204,11 +209,11 @@ impl Connection {
             proto: self.proto,
             tls,
         };
-        let requests = Requests::new(client, self.answering);
+        let requests = Requests::new(client, self.answering, self.usage);
         https::serve(requests, stream, is_h2, &self.stats, &self.cancel).await;
     }
 
-    /// The handshake of TLS, which may take as long as a first request.
+    /// The TLS handshake, which has the time limit of a first request.
     async fn handshake(&self, stream: TcpStream, tls: &TlsIdentity) -> Option<Shaken> {
         let patience = self.answering.now().settings.tcp.first_request_timeout;
         tokio::select! {
@@ -220,7 +225,7 @@ impl Connection {
                     Err(late) => late.into(),
                 };
                 self.stats.tls_failed.increase();
-                // A secondary that cannot come in wants a look; of strangers there may be many.
+                // A warning is due if a secondary cannot connect. There may be many strangers.
                 if self.answering.now().secondaries.knows(self.peer) {
                     warn!(peer = %self.peer, %error, "tls handshake failed");
                 } else {
@@ -231,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Serves a stream of any kind: requests until its end, then what is still to be sent.
+    /// Serves a stream of any kind: answers its requests until the end, and then sends the remaining replies.
     pub(crate) async fn serve<S>(self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
@@ -245,11 +250,11 @@ impl Connection {
         let this = Arc::new(self);
         tokio::select! {
             ended = this.read_all(reader, queue, &mut under_way) => match ended {
-                // Requests may be over while their answers are not (a half-closed connection).
+                // Requests may be over while answers are still due, on a half-closed connection.
                 End::Finished => under_way.finish().await,
                 End::Unfit => under_way.shutdown().await,
             },
-            // The client takes nothing more: what it might still ask is moot.
+            // The client takes nothing more, so its further requests do not matter.
             Some(written) = writing.join_next() => return this.note_written(written),
         }
         if let Some(written) = writing.join_next().await {
@@ -257,7 +262,7 @@ impl Connection {
         }
     }
 
-    /// Counts and logs how writing ended.
+    /// Counts and logs the end of writing.
     fn note_written(&self, written: Result<io::Result<()>, tokio::task::JoinError>) {
         match written {
             Ok(Ok(())) => {}
@@ -271,7 +276,7 @@ impl Connection {
         }
     }
 
-    /// Reads requests and sees to their answers until the client ends, or is unfit.
+    /// Reads requests and answers them until the client closes the connection, or breaks the protocol.
     async fn read_all<S: AsyncRead>(
         self: &Arc<Self>,
         reader: ReadHalf<S>,
@@ -283,6 +288,7 @@ impl Connection {
         let mut request = Vec::new();
         let mut scratch = Scratch::new();
         let mut patience = settings.first_request_timeout;
+        let mut old = pin!(tokio::time::sleep(settings.max_age));
         let mut requests: u64 = 0;
         loop {
             tokio::select! {
@@ -291,35 +297,16 @@ impl Connection {
                     return End::Unfit;
                 },
             }
-            let read = {
-                let mut reading = pin!(read_request(&mut reader, &mut request));
-                loop {
-                    tokio::select! {
-                        () = self.cancel.cancelled() => return End::Finished,
-                        read = &mut reading => break read,
-                        Some(ended) = under_way.transfers.join_next() => if !is_sent(ended) {
-                            return End::Unfit;
-                        },
-                        Some(ended) = under_way.answers.join_next() => log_end(ended),
-                        () = tokio::time::sleep(patience), if under_way.is_empty() => {
-                            self.stats.tcp_timed_out.increase();
-                            return End::Finished;
-                        }
-                    }
-                }
-            };
-            match read {
-                Ok(true) => {}
-                Ok(false) => return End::Finished,
-                Err(error) => {
-                    debug!(peer = %self.peer, %error, "reading from a connection failed");
-                    return End::Unfit;
-                }
+            let reading = read_request(&mut reader, &mut request);
+            let read = self.read_while_under_way(reading, under_way, patience, old.as_mut());
+            if let Err(end) = read.await {
+                return end;
             }
+            self.usage.work();
             patience = settings.idle_timeout;
             let shared = Arc::clone(&self.answering.now());
             let start = shared.start();
-            match shared.respond(&mut scratch, &request, self.asker()) {
+            match shared.respond_or_fail(&mut scratch, &request, self.asker()) {
                 Outcome::Silent => {}
                 Outcome::Dropped => self.note_dropped((&shared, start), &request, &scratch),
                 Outcome::Transfer(job) => {
@@ -347,10 +334,46 @@ impl Connection {
             }
         }
     }
+
+    /// Reads a request while transfers and answers end; the error is how the connection ends instead.
+    async fn read_while_under_way(
+        &self,
+        reading: impl Future<Output = io::Result<bool>>,
+        under_way: &mut UnderWay,
+        patience: Duration,
+        mut old: Pin<&mut Sleep>,
+    ) -> Result<(), End> {
+        let mut reading = pin!(reading);
+        let read = loop {
+            if under_way.is_empty() {
+                self.usage.rest();
+            }
+            tokio::select! {
+                () = self.cancel.cancelled() => return Err(End::Finished),
+                read = &mut reading => break read,
+                Some(ended) = under_way.transfers.join_next() => if !is_sent(ended) {
+                    return Err(End::Unfit);
+                },
+                Some(ended) = under_way.answers.join_next() => log_end(ended),
+                () = tokio::time::sleep(patience), if under_way.is_empty() => {
+                    self.stats.tcp_timed_out.increase();
+                    return Err(End::Finished);
+                }
+                () = &mut old, if under_way.is_empty() => return Err(End::Finished),
+            }
+        };
+        match read {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(End::Finished),
+            Err(error) => {
+                debug!(peer = %self.peer, %error, "reading from a connection failed");
+                Err(End::Unfit)
+            }
+        }
+    }
 }
 
 impl Connection {
-    /// The client, as requests are answered for it.
     fn asker(&self) -> Asker<'_> {
         Asker {
             address: self.peer,
@@ -371,7 +394,7 @@ impl Connection {
         shared.note(start, (request, &[]), scratch, ends, self.proto);
     }
 
-    /// Logs a reply and hands it to the writer; false when there is none any more.
+    /// Logs a reply and passes it to the writer. False when the writer has ended.
     async fn send(
         &self,
         (shared, start): (&Now, Option<Instant>),
@@ -388,7 +411,7 @@ impl Connection {
         queue.send(Outgoing { octets, written }).await.is_ok()
     }
 
-    /// Answers a request whose answer has to be waited for.
+    /// Waits for the answer to a request, and sends it.
     async fn finish(
         self: Arc<Self>,
         (shared, start): (Arc<Now>, Option<Instant>),
@@ -398,7 +421,7 @@ impl Connection {
         let (later, answered) = later.wait().await;
         let request: Box<[u8]> = later.raw().into();
         let mut scratch = Scratch::new();
-        match shared.complete(&mut scratch, *later, answered) {
+        match shared.complete_or_fail(&mut scratch, &request, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => {}
             Outcome::Dropped => self.note_dropped((&shared, start), &request, &scratch),
             Outcome::Reply => {
@@ -406,19 +429,19 @@ impl Connection {
                     .send((&shared, start), &request, &mut scratch, &queue)
                     .await
                 {
-                    debug!(peer = %self.peer, "a connection ended before an answer came");
+                    debug!(peer = %self.peer, "a connection closed before its answer");
                 }
             }
         }
     }
 }
 
-/// How the reading of a connection ended.
+/// The end of reading a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// No request will follow.
     Finished,
-    /// The stream makes no sense or is broken: nothing more is sent.
+    /// The stream is broken or breaks the protocol: nothing more is sent.
     Unfit,
 }
 
@@ -443,7 +466,7 @@ async fn read_request<R: AsyncRead + Unpin>(
     Ok(true)
 }
 
-/// Writes messages until no one has more, those that wait in one write if the network takes them.
+/// Writes messages until all senders are gone. Waiting messages are written together, if the network takes them.
 async fn write_all<S: AsyncWrite>(
     mut writer: WriteHalf<S>,
     mut outgoing: mpsc::Receiver<Outgoing>,
@@ -452,21 +475,21 @@ async fn write_all<S: AsyncWrite>(
     let mut batch = Vec::with_capacity(QUEUE);
     while outgoing.recv_many(&mut batch, QUEUE).await > 0 {
         if batch.len() == QUEUE {
-            // A transfer fills the queue faster than it empties, and now has room to go on: where a
-            // processor has nothing else to do, it packs while this writes.
+            // A transfer fills the queue faster than this empties it, and now has room again. On an idle processor it
+            // can pack while this writes.
             tokio::task::yield_now().await;
         }
         write_batch(&mut writer, &batch, stall).await?;
         timeout(stall, writer.flush()).await??;
         for written in batch.drain(..).filter_map(|it| it.written) {
-            // Who waits for this may have been stopped.
+            // The receiver may have been stopped.
             written.send(()).unwrap_or_default();
         }
     }
     timeout(stall, writer.shutdown()).await?
 }
 
-/// Writes messages one behind the other, with as few calls as may be.
+/// Writes messages one after the other, in as few calls as possible.
 async fn write_batch<S: AsyncWrite>(
     writer: &mut WriteHalf<S>,
     batch: &[Outgoing],

@@ -40,15 +40,15 @@ use crate::{
 
 /// A server on loopback.
 pub struct Running {
-    /// Where it listens, UDP and TCP.
+    /// Its address, for UDP and TCP.
     pub address: SocketAddr,
     /// Its counters.
     pub stats: Arc<Stats>,
-    /// What its secondaries have.
+    /// The state of its secondaries.
     pub table: Arc<SecondaryTable>,
-    /// Asks the clients of connections to go.
+    /// Whether clients should close their connections.
     pub draining: Arc<AtomicBool>,
-    /// What answers.
+    /// The server that answers at present.
     pub answering: Answering,
     /// Stops it.
     pub cancel: CancellationToken,
@@ -56,32 +56,34 @@ pub struct Running {
     pub tasks: JoinSet<()>,
 }
 
-/// What of a server a test sets.
+/// The parts of a server that a test sets.
 pub struct Setup {
     /// The zones.
     pub zones: Vec<Arc<Zone>>,
-    /// What answers for names that no version holds, of all zones.
+    /// The answers for names that no version holds, for all zones.
     pub synthesized: Vec<Arc<dyn SynthesizedNames>>,
-    /// The handlers in front of the zones, and those behind them.
+    /// The handlers before the zones, and those after them.
     pub handlers: [Vec<Arc<dyn Handler>>; 2],
-    /// What is done to replies on their way out.
+    /// The form of replies.
     pub shape: Shape,
-    /// The names that are asked of the next when a zone does not have them.
+    /// Names that fall through to the next handler when a zone lacks them.
     pub fallthrough: Vec<Name>,
+    /// The keys of the block.
+    pub keys: Vec<Name>,
     /// Rules for all zones, as `peers[ key]`.
     pub access: Vec<&'static str>,
     /// More rules for all zones.
     pub rules: Vec<Rule>,
-    /// Who is told.
+    /// The servers to notify.
     pub secondaries: Vec<Secondary>,
     /// Limits and times.
     pub settings: Settings,
-    /// What stands in front of TLS connections.
+    /// The certificate and keys of TLS listeners.
     pub tls: Option<Arc<TlsIdentity>>,
 }
 
 impl Setup {
-    /// A small zone; [`www`] asks for its record.
+    /// A small zone. [`www`] is a question for its record.
     pub fn small() -> Self {
         Self::new(vec![zone::testing::zone("z.", 5, &["www A 10.0.0.1"])])
     }
@@ -94,6 +96,7 @@ impl Setup {
             handlers: [vec![], vec![]],
             shape: Shape::default(),
             fallthrough: vec![],
+            keys: vec![Name::root()],
             access: vec!["*"],
             rules: vec![],
             secondaries: vec![],
@@ -102,7 +105,7 @@ impl Setup {
         }
     }
 
-    /// The server, not bound.
+    /// The server, without sockets.
     pub fn server(self) -> Server {
         self.server_with(Arc::new(TestClock))
     }
@@ -131,7 +134,7 @@ impl Setup {
         let zones = BlockZones::new(ZoneSet::new(self.zones.clone()), beside.collect());
         let block = Block::new(before, zones, after, self.shape);
         Server::new(Parts {
-            router: Arc::new(Router::new(vec![(vec![Name::root()], block)])),
+            router: Arc::new(Router::new(vec![(self.keys, block)])),
             access: self
                 .zones
                 .iter()
@@ -210,7 +213,7 @@ impl Running {
         reply
     }
 
-    /// The answer to a datagram, read.
+    /// The decoded answer to a datagram.
     pub async fn udp(&self, request: &[u8]) -> Message {
         Message::from_vec(&self.udp_raw(request).await).unwrap()
     }
@@ -247,7 +250,7 @@ impl Client {
         Some(message)
     }
 
-    /// The messages of one transfer: until a record closes what the first opened.
+    /// The messages of one transfer, up to the record that closes it.
     pub async fn transfer(&mut self) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
         let mut lines = Vec::new();
@@ -262,12 +265,12 @@ impl Client {
     }
 }
 
-/// A server of one block for all names, without zones.
+/// A router of one block for all names, without zones.
 pub fn chain(before: Vec<Arc<dyn Handler>>, after: Vec<Arc<dyn Handler>>) -> Arc<Router> {
     chain_around(before, vec![], after)
 }
 
-/// A server of one block for all names; missing names of all zones fall through.
+/// A router of one block for all names, in which missing names of all zones fall through.
 pub fn chain_around(
     before: Vec<Arc<dyn Handler>>,
     zones: Vec<Arc<Zone>>,
@@ -316,19 +319,19 @@ pub fn request(text: &str) -> Request {
     }
 }
 
-/// What a server says to a question, as text; it must not have to wait.
+/// A server's reply to a question, as text. It must not have to wait.
 pub fn ask(router: &Arc<Router>, question: &str) -> String {
     ask_request(router, &mut request(question))
 }
 
-/// What a server says to a request, as text; it must not have to wait.
+/// A server's reply to a request, as text. It must not have to wait.
 pub fn ask_request(router: &Arc<Router>, request: &mut Request) -> String {
     let class = request.qclass;
     let outcome = Arc::clone(router).answer(request).now_or_never();
     text(&outcome.expect("answered from memory"), class)
 }
 
-/// An outcome as `RCODE | answers; authority; additional`, parts without records left out.
+/// An outcome as `RCODE | answers; authority; additional`. Parts without records are left out.
 pub fn text(outcome: &Outcome, class: u16) -> String {
     let class = if class == 3 { " CH " } else { " IN " };
     match outcome {
@@ -356,7 +359,7 @@ pub fn text(outcome: &Outcome, class: u16) -> String {
     }
 }
 
-/// A handler whose answers wait for permits. It drops questions for TXT, and panics at those for MX.
+/// A handler whose answers wait for permits. It drops questions for TXT, and panics at questions for MX.
 #[derive(Debug)]
 pub struct Waiting {
     /// One permit is enough for any number of answers, one after the other.
@@ -382,7 +385,7 @@ impl Waiting {
         *self.arrived.borrow()
     }
 
-    /// Waits until so many questions came, and those that were on their way with them.
+    /// Waits until `count` questions have arrived, and those that were sent with them.
     pub async fn until_arrived(&self, count: usize) {
         let mut arrived = self.arrived.subscribe();
         let came = soon(arrived.wait_for(|arrived| *arrived >= count)).await;

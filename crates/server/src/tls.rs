@@ -1,11 +1,11 @@
-//! TLS in front of connections: our certificate, whether clients need one, the handshake.
+//! TLS on connections: our certificate, the client's certificate, the handshake.
 //!
 //! TLS 1.3 only, as transfers demand it (RFC 9103 section 7.2). A client that offers ALPN tokens without one of the
 //! listener's fails in the handshake. One that offers none is served, but gets no transfer (section 7.1).
 //!
 //! # Not implemented
-//! Early data (RFC 9103 section 7.2 leaves it to the transport): it can be replayed. Choosing a certificate
-//! by the name the client asks for: a listener has one.
+//! - Early data (RFC 9103 section 7.2 leaves it to the transport): it can be replayed.
+//! - A choice of certificate by the client's server name: a listener has one certificate.
 
 use std::fmt;
 use std::io;
@@ -36,42 +36,42 @@ const H3: &[u8] = b"h3";
 /// The ALPN token of DNS over QUIC (RFC 9250 section 4.1.1).
 const DOQ: &[u8] = b"doq";
 
-/// What a server shows, and what it wants to see: the contents of files.
+/// The contents of a TLS listener's files.
 #[derive(Clone)]
 pub struct TlsMaterial {
     /// Our certificates, the server's own first, as PEM.
     pub certificates: Vec<u8>,
     /// Its private key, as PEM.
     pub key: Vec<u8>,
-    /// Who signs the certificates of clients, and whether each client must have one.
+    /// The authorities of clients' certificates, and whether clients need one.
     pub clients: Option<TlsClients>,
 }
 
-/// How clients are known.
+/// The verification of clients.
 #[derive(Clone)]
 pub struct TlsClients {
-    /// The certificates that theirs lead to, as PEM.
+    /// The authorities of their certificates, as PEM.
     pub authorities: Vec<u8>,
-    /// Whether one without a certificate is turned away.
+    /// Whether a client without a certificate is refused.
     pub is_required: bool,
 }
 
-/// Certificates or a key are not usable.
+/// The error for unusable certificates or keys.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The file of certificates.
+    /// The file of certificates is unusable.
     #[error("no certificate can be read from the certificate file")]
     Certificate,
-    /// The file of the key.
+    /// The file of the key is unusable.
     #[error("no private key can be read from the key file")]
     Key,
-    /// The file of authorities.
+    /// The file of authorities is unusable.
     #[error("no certificate can be read from the CA file")]
     Authority,
-    /// They do not go together.
+    /// Certificate and key do not match.
     #[error("certificate and key are not usable: {0}")]
     Pair(#[source] rustls::Error),
-    /// QUIC needs a cipher suite that is not there.
+    /// QUIC needs a cipher suite that is missing.
     #[error("TLS is not usable for QUIC: {0}")]
     Quic(#[from] NoInitialCipherSuite),
     /// Clients cannot be verified.
@@ -79,14 +79,14 @@ pub enum TlsError {
     Verifier(#[source] rustls::server::VerifierBuilderError),
 }
 
-/// TLS as it is offered now: it may be exchanged while connections go on with what they began with.
+/// The current TLS settings. They can be replaced; open connections continue with the old ones.
 pub struct TlsIdentity(ArcSwap<Offers>);
 
-/// One configuration for each set of ALPN tokens.
+/// A configuration for each set of ALPN tokens.
 struct Offers {
     /// DNS over TLS.
     dot: Arc<ServerConfig>,
-    /// HTTP/2, and HTTP/1.1.
+    /// HTTP/2 and HTTP/1.1.
     https: Arc<ServerConfig>,
     /// HTTP/3.
     https3: Arc<QuicServerConfig>,
@@ -100,9 +100,8 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
-/// A connection after its handshake, and what that says of the client.
+/// A connection after its handshake, with the client's TLS session.
 pub(crate) struct Shaken {
-    /// What is read and written.
     pub stream: TlsStream<TcpStream>,
     /// The client.
     pub peer: TlsPeer,
@@ -119,7 +118,7 @@ impl TlsIdentity {
         Ok(Self(ArcSwap::from_pointee(Offers::new(material)?)))
     }
 
-    /// Takes other material for the connections to come. Sessions of before are not resumed.
+    /// Replaces the material for new connections. Old sessions are not resumed.
     ///
     /// # Errors
     /// [`TlsError`]; then nothing changes.
@@ -128,7 +127,7 @@ impl TlsIdentity {
         Ok(())
     }
 
-    /// The handshake of a connection over TCP: for HTTPS, or for DNS over TLS.
+    /// The handshake of a TCP connection, for HTTPS or DNS over TLS.
     pub(crate) async fn accept(&self, stream: TcpStream, proto: Proto) -> io::Result<Shaken> {
         let offers = self.0.load();
         let acceptor = TlsAcceptor::from(Arc::clone(match proto {
@@ -154,7 +153,7 @@ impl TlsIdentity {
         })
     }
 
-    /// TLS within QUIC, for HTTP/3 or for DNS over QUIC.
+    /// The TLS settings of QUIC, for HTTP/3 or DNS over QUIC.
     pub(crate) fn quic(&self, proto: Proto) -> Arc<QuicServerConfig> {
         let offers = self.0.load();
         Arc::clone(match proto {
@@ -164,7 +163,7 @@ impl TlsIdentity {
     }
 }
 
-/// What the handshake of a QUIC connection says of the client.
+/// The client's TLS session on a QUIC connection.
 pub(crate) fn quic_peer(connection: &quinn::Connection) -> TlsPeer {
     let identity = connection.peer_identity();
     let chain = identity.and_then(|it| it.downcast::<Vec<CertificateDer<'static>>>().ok());
@@ -175,7 +174,6 @@ pub(crate) fn quic_peer(connection: &quinn::Connection) -> TlsPeer {
 }
 
 impl Offers {
-    /// With this material.
     fn new(material: &TlsMaterial) -> Result<Self, TlsError> {
         let base = configure(material)?;
         let with = |tokens: &[&[u8]]| {
@@ -192,13 +190,13 @@ impl Offers {
     }
 }
 
-/// The certificates of a PEM file; none when there is none, or one is broken.
+/// The certificates of a PEM file; `None` when it has none, or a broken one.
 fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     all.ok().filter(|all| !all.is_empty())
 }
 
-/// What rustls needs, without ALPN tokens.
+/// The configuration for rustls, without ALPN tokens.
 fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,11 +1,12 @@
 //! Datagrams: one task for each socket, several sockets for each address.
 //!
-//! The kernel spreads clients over the sockets (SO_REUSEPORT). A task takes the datagrams that wait, some
-//! at a time, answers each, and sends what is ready together. Nothing is allocated for the answer to a plain
-//! query; taking and giving datagrams in batches allocates the headers of each batch.
+//! The kernel distributes clients over the sockets (SO_REUSEPORT). A task receives waiting datagrams in batches,
+//! answers each, and sends the replies that are ready together. The answer to a plain query allocates nothing; each
+//! batch allocates its headers.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,15 +21,19 @@ use crate::answering::Now;
 use crate::batch::{BATCH, Inbox, Outbox};
 use crate::exchange::{Answered, Asker, Later, Outcome, Scratch};
 use crate::message::REQUEST_OCTETS;
+use crate::udp::shares::Shares;
 use crate::way::{UNKNOWN, Way};
 use crate::{Answering, Proto, Stats};
 
-/// Requests of one socket that wait for an answer from elsewhere; more are dropped, and the client asks again.
+mod shares;
+
+/// The most requests of one socket that wait for an answer from a handler. Each client has a share. More are dropped, and the
+/// client asks again.
 const MAX_WAITING: usize = 4096;
-/// Batches of datagrams answered before other tasks get their turn.
+/// The batches of datagrams that are answered before other tasks get their turn.
 const BURST: usize = 2;
 
-/// Answers what comes to a socket until told to stop.
+/// Answers the requests on a socket until cancelled.
 pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: CancellationToken) {
     let local = socket.local_addr().unwrap_or(UNKNOWN);
     let mut worker = Worker {
@@ -38,6 +43,7 @@ pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: Cance
         outbox: Outbox::default(),
         local,
         waiting: FuturesUnordered::new(),
+        shares: Shares::new(MAX_WAITING),
     };
     loop {
         tokio::select! {
@@ -54,7 +60,7 @@ pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: Cance
             match worker.inbox.receive(&socket) {
                 Ok(count) => worker.answer(&socket, count).await,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // An ICMP error for an earlier answer shows up here; it is that client's matter.
+                // This may be an ICMP error for an earlier reply, which is no fault of ours.
                 Err(error) => debug!(%error, "receiving a datagram failed"),
             }
         }
@@ -63,36 +69,50 @@ pub(crate) async fn serve(answering: Answering, socket: UdpSocket, cancel: Cance
     worker.drain(&socket).await;
 }
 
-/// A request whose answer has come: what it began with, when, which way it came, itself, the answer.
+/// A request whose answer is ready: the server at its time, the time at which it began, its path, itself, the answer.
 type Finished = (Arc<Now>, Option<Instant>, Way, Box<Later>, Answered);
 
-/// What a task needs for its answers.
+/// The state of a task.
 struct Worker {
-    /// What answers.
     answering: Answering,
-    /// Space to answer in.
     scratch: Scratch,
-    /// Requests.
+    /// Received requests.
     inbox: Inbox,
-    /// Replies that were not sent yet.
+    /// Replies to send.
     outbox: Outbox,
-    /// Our address, or the one that stands for all.
+    /// Our address, or the one that means all addresses.
     local: SocketAddr,
-    /// Requests that wait for an answer from elsewhere.
+    /// Requests that wait for an answer from a handler.
     waiting: FuturesUnordered<BoxFuture<'static, Finished>>,
+    /// Whose they are.
+    shares: Shares,
 }
 
 impl Worker {
-    /// Answers the requests that came.
+    /// Answers the received requests.
     async fn answer(&mut self, socket: &UdpSocket, count: usize) {
         let shared = self.answering.now();
-        for place in 0..count {
-            self.respond(&shared, place);
+        let mut begun = 0;
+        while begun < count {
+            // Around many datagrams: one by one it would cost each of them.
+            let answering = catch_unwind(AssertUnwindSafe(|| {
+                while begun < count {
+                    begun += 1;
+                    self.respond(&shared, begun - 1);
+                }
+            }));
+            if let Err(panic) = answering {
+                let (raw, way) = self.inbox.get(begun - 1);
+                let outcome = shared.fail_after(&*panic, &mut self.scratch, raw, Proto::Udp);
+                if matches!(outcome, Outcome::Reply) {
+                    self.outbox.add(self.scratch.writer.octets(), way);
+                }
+            }
         }
         send(&shared.stats, socket, &mut self.outbox).await;
     }
 
-    /// Answers one of the requests that came: its reply is in the outbox, if it has one by now.
+    /// Answers a received request. Its reply is in the outbox, unless it has to be waited for.
     fn respond(&mut self, shared: &Arc<Now>, place: usize) {
         let (raw, way) = self.inbox.get(place);
         let start = shared.start();
@@ -103,10 +123,10 @@ impl Worker {
             tls: None,
         };
         match shared.respond(&mut self.scratch, raw, asker) {
-            // Transfers begin on connections only.
+            // Transfers over UDP do not begin.
             Outcome::Silent | Outcome::Transfer(_) => return,
             Outcome::Later(later) => {
-                if self.waiting.len() < MAX_WAITING {
+                if self.shares.take(way.peer.ip()) {
                     let shared = Arc::clone(shared);
                     self.waiting.push(Box::pin(async move {
                         let (later, answered) = later.wait().await;
@@ -129,11 +149,12 @@ impl Worker {
         self.outbox.add(reply, way);
     }
 
-    /// Answers a request whose answer has come.
+    /// Answers a request whose answer is ready.
     async fn finish(&mut self, socket: &UdpSocket, finished: Finished) {
         let (shared, start, way, later, answered) = finished;
+        self.shares.give_back(way.peer.ip());
         let raw: Box<[u8]> = later.raw().into();
-        match shared.complete(&mut self.scratch, *later, answered) {
+        match shared.complete_or_fail(&mut self.scratch, &raw, *later, answered) {
             Outcome::Silent | Outcome::Transfer(_) | Outcome::Later(_) => return,
             Outcome::Dropped => {
                 let ends = (way.peer, self.local);
@@ -148,11 +169,11 @@ impl Worker {
         send(&shared.stats, socket, &mut self.outbox).await;
     }
 
-    /// Answers what has come already, for as long as an answer may take: nobody else would.
+    /// Answers the requests in the socket's buffer, within the time of an answer: no other socket will get them.
     async fn drain(mut self, socket: &UdpSocket) {
         let patience = self.answering.now().settings.tcp.drain_timeout;
         let waiting = async {
-            // More than these came later.
+            // Any more than these arrived later.
             for _ in 0..MAX_WAITING / BATCH {
                 match self.inbox.receive(socket) {
                     Ok(count) => self.answer(socket, count).await,
@@ -166,12 +187,11 @@ impl Worker {
             }
         };
         if tokio::time::timeout(patience, waiting).await.is_err() {
-            debug!("some answers did not come before the end");
+            debug!("some queries got no answer before the shutdown");
         }
     }
 }
 
-/// Sends the replies that are ready.
 async fn send(stats: &Stats, socket: &UdpSocket, outbox: &mut Outbox) {
     let failed = |peer, error| {
         stats.udp_send_errors.increase();

@@ -1,9 +1,9 @@
-//! The way a datagram came: from whom, and to which address of ours. Its reply goes back the same way, since
-//! a client takes no reply from an address that it did not ask.
+//! The path of a datagram: its sender, and our address that it was sent to. The reply takes the same path back, since a
+//! client accepts no reply from another address.
 //!
-//! A socket that is bound to one address sends from there. One of all addresses (`0.0.0.0`, `::`) would send
-//! from the one that the routes prefer: it asks the system to tell where each datagram came to, and names that
-//! address with each that it sends.
+//! A socket that is bound to one address sends from there. A socket on all addresses (`0.0.0.0`, `::`) would send from
+//! the address that the routes prefer. So it asks the system for the address that each datagram was sent to, and names
+//! that address with each reply.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,34 +12,33 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, setsockopt, sockopt};
 use socket2::Socket;
 
-/// What stands for an address that the system does not tell.
+/// Means that the system did not report an address.
 pub(crate) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// From whom a datagram came, and to which address.
+/// The path of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// From whom.
+    /// The sender.
     pub peer: SocketAddr,
-    /// To which address of ours, if the socket has more than one.
+    /// Our address, if the socket has more than one.
     pub ours: Option<Ours>,
 }
 
-/// An address of ours among those of a socket.
+/// One of a socket's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ours {
-    /// Of IPv4.
     V4(Ipv4Addr),
-    /// Of IPv6; with the interface if the address says nothing without it.
+    /// An IPv6 address, with its interface if it is link-local.
     V6(Ipv6Addr, u32),
 }
 
-/// Asks the system to tell where datagrams came to, if the socket has more than one address.
+/// Asks the system for the address that each datagram was sent to, if the socket has more than one.
 pub(crate) fn ask(socket: &Socket, address: IpAddr) -> io::Result<()> {
     match address {
         IpAddr::V4(v4) if v4.is_unspecified() => {
             setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?
         }
-        // Sockets of ours for IPv6 take no IPv4.
+        // Our IPv6 sockets receive no IPv4.
         IpAddr::V6(v6) if v6.is_unspecified() => {
             setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
         }
@@ -48,18 +47,18 @@ pub(crate) fn ask(socket: &Socket, address: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Room for what the system tells of one datagram.
+/// Space for the address information of one datagram.
 pub(crate) fn room() -> Vec<u8> {
-    // That of IPv6 is the larger.
+    // The information for IPv6 is the larger one.
     nix::cmsg_space!(libc::in6_pktinfo)
 }
 
 impl Ours {
-    /// What the system told of a datagram; `None` if nothing can be sent from there.
+    /// Our address, from the information about a datagram. `None` if nothing can be sent from it.
     pub(crate) fn of(told: impl Iterator<Item = ControlMessageOwned>) -> Option<Self> {
         told.into_iter().find_map(|message| {
             if let ControlMessageOwned::Ipv4PacketInfo(info) = message {
-                // For what came to many (broadcast, multicast) this is our own address, `ipi_addr` theirs.
+                // For broadcast and multicast this is our own address; `ipi_addr` is the group's.
                 let address = Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes());
                 return Some(Self::V4(address));
             }
@@ -70,14 +69,14 @@ impl Ours {
             let interface = if address.is_unicast_link_local() {
                 info.ipi6_ifindex
             } else {
-                // The way back is the routes' choice.
+                // The routes choose the interface of the reply.
                 0
             };
             (!address.is_multicast()).then_some(Self::V6(address, interface))
         })
     }
 
-    /// Room for what the system is told: no more than that, for it would read the rest too.
+    /// Space for the information about the source. It must not be larger, as the system would read the rest too.
     pub(crate) fn room(self) -> Vec<u8> {
         match self {
             Self::V4(_) => nix::cmsg_space!(libc::in_pktinfo),
@@ -85,7 +84,7 @@ impl Ours {
         }
     }
 
-    /// What the system is told.
+    /// The information for the system about the address to send from.
     pub(crate) fn told(self) -> Told {
         match self {
             Self::V4(address) => Told::V4(libc::in_pktinfo {
@@ -105,16 +104,14 @@ impl Ours {
     }
 }
 
-/// What the system is told of the address to send from.
+/// The information for the system about the address to send from.
 pub(crate) enum Told {
-    /// Of IPv4.
     V4(libc::in_pktinfo),
-    /// Of IPv6.
     V6(libc::in6_pktinfo),
 }
 
 impl Told {
-    /// As it goes along with a datagram.
+    /// The control message of a datagram.
     pub(crate) const fn message(&self) -> ControlMessage<'_> {
         match self {
             Self::V4(info) => ControlMessage::Ipv4PacketInfo(info),

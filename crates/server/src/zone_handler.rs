@@ -1,4 +1,4 @@
-//! The zones of a block as a part of its chain: what they say to a request, as a reply.
+//! The zones of a block as a part of its chain: turns their answer into a reply.
 
 use dns::{Name, Rcode, RrRef, flags};
 use futures_util::FutureExt;
@@ -7,7 +7,7 @@ use zone::lookup::{Additionals, LinkSet, each_additional};
 
 use crate::chain::{Handler, Next};
 use crate::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
-use crate::resolve::{Resolution, ZoneAnswer, resolve};
+use crate::resolve::{Resolution, ZoneAnswer, not_ready, resolve};
 use crate::zones::{BlockZones, NOT_READY, STALE, WORD};
 
 impl Handler for BlockZones {
@@ -25,7 +25,7 @@ impl Handler for BlockZones {
 }
 
 impl BlockZones {
-    /// What the zones say to a request, or what the next does.
+    /// The zones' reply to a request, or the next handler's.
     async fn reply(&self, request: &mut Request, next: Next) -> Outcome {
         let (reply, target) = {
             let lower = request.name.to_lower();
@@ -34,7 +34,7 @@ impl BlockZones {
             let reply = |answer: &ZoneAnswer<'_>| reply_of(answer, &request.name);
             match resolve(&view, &question, &mut Vec::with_capacity(64)) {
                 Resolution::NoZone | Resolution::FallThrough { .. } => (None, None),
-                Resolution::NotReady => return unknown(),
+                Resolution::NotReady => return unknown(view.version().is_some()),
                 Resolution::Answer(answer) => (Some(reply(&answer)), None),
                 Resolution::FollowAlias { answer, target } => {
                     (Some(reply(&answer)), Name::from_wire(target).ok())
@@ -49,17 +49,17 @@ impl BlockZones {
     }
 }
 
-/// SERVFAIL, as nothing can be said yet.
-fn unknown() -> Outcome {
+/// SERVFAIL, as the answer is not known yet.
+fn unknown(has_version: bool) -> Outcome {
     Outcome::Failed(Failure {
         rcode: Rcode::SERVFAIL,
         by: WORD,
-        error: Some("the zone has no version yet".to_owned()),
+        error: Some(not_ready(has_version).to_owned()),
         extended: Some(NOT_READY),
     })
 }
 
-/// An answer of a zone, as a reply to a question for a name.
+/// A zone's answer as a reply to a question for a name.
 fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
     let ZoneAnswer {
         version,
@@ -112,8 +112,8 @@ fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
     reply
 }
 
-/// Completes a reply that ends with an alias, if the server can tell what its target has. If it cannot, and where blocks
-/// have zones alone, the alias stands alone: so says a secondary.
+/// Completes a reply that ends with an alias, if the server can answer for its target. If it cannot, or if the block
+/// has only zones, the alias remains without its target, as in a secondary's reply.
 async fn follow(mut reply: Reply, target: Name, request: &mut Request, next: Next) -> Outcome {
     let (router, block) = next.place();
     if !router.follows(block, target.as_wire(), request.qtype) {
@@ -123,7 +123,7 @@ async fn follow(mut reply: Reply, target: Name, request: &mut Request, next: Nex
     if let Outcome::Reply(more) = next.again(&mut asking).await
         && more.rcode == Rcode::NOERROR
     {
-        // What the upstream had no room for, the client has to ask for over TCP.
+        // The client has to ask over TCP for records that the upstream's reply had no room for.
         reply.flags |= more.flags & flags::TC;
         reply.answers.extend(more.answers);
     }

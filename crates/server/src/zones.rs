@@ -1,4 +1,4 @@
-//! The zones of a block: which one holds a name, and what answers beside it.
+//! The zones of a block: finds the zone of a name, and the answers beside its versions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use zone::{Version, Zone, ZoneSet};
 
 use crate::synthesized::{Synthesized, SynthesizedNames};
 
-/// EDE 3 (RFC 8914 section 5.2): the source is away or a change is held back, the data may be old.
+/// EDE 3 (RFC 8914 section 5.2): the source is away or a change is held back, so the data may be old.
 pub const STALE: u16 = 3;
 /// EDE 14: the zone has no version yet.
 pub const NOT_READY: u16 = 14;
@@ -17,27 +17,27 @@ pub const NOT_READY: u16 = 14;
 #[derive(Debug, Default)]
 pub struct BlockZones {
     zones: ZoneSet,
-    /// One for each of the zones, in their order.
+    /// For each of the zones, in their order.
     beside: Vec<Beside>,
 }
 
-/// What answers for names that no version of a zone holds.
+/// The answers beside the versions of a zone.
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// The names that are synthesized, the first kind first.
+    /// The synthesized names, in their order.
     pub names: Vec<Arc<dyn SynthesizedNames>>,
-    /// The names at and below which the next handler is asked for what is missing.
+    /// Missing names at and below these go to the next handler.
     pub fallthrough: Vec<Name>,
 }
 
 impl Beside {
-    /// The name at or above a missing one, in lower-case wire form, below which the next handler is asked.
+    /// The name at or above a missing one for which the next handler is asked. `lower` is in wire form and lower case.
     pub(crate) fn falls_through(&self, lower: &[u8]) -> Option<&Name> {
         let mut names = self.fallthrough.iter();
         names.find(|name| dns::wire_is_within(lower, name.as_wire()))
     }
 
-    /// The answer for a name that a version does not hold, in lower-case wire form and within its zone.
+    /// The answer to a name that a version does not hold. The name is within the zone, in wire form and lower case.
     pub(crate) fn answer(&self, version: &Version, name: &[u8]) -> Synthesized {
         let answers = self.names.iter().map(|names| names.answer(version, name));
         let mut answers = answers.filter(|it| !matches!(it, Synthesized::Missing));
@@ -53,7 +53,7 @@ impl Beside {
 }
 
 impl BlockZones {
-    /// The zones of a block, and by apex what is beside them.
+    /// The zones of a block, and the answers beside their versions, by apex.
     #[must_use]
     pub fn new(zones: ZoneSet, mut beside: HashMap<Name, Beside>) -> Self {
         let all = zones.all().iter();
@@ -62,13 +62,13 @@ impl BlockZones {
         Self { zones, beside }
     }
 
-    /// What replies from them are said to be by.
+    /// The word for the zones in the field `by` of replies.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         WORD
     }
 
-    /// Whether others say the same: the same zones, with the same knowledge of other names.
+    /// Whether both give the same answers: from the same zones and the same synthesized names.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let (all, others) = (self.zones.all(), other.zones.all());
@@ -85,14 +85,14 @@ impl BlockZones {
         &self.zones
     }
 
-    /// The zone a question belongs to: the longest, but a DS question for an apex goes to the zone above
-    /// (RFC 4035 section 3.1.4.1).
+    /// The zone of a question: the longest, but a DS question for an apex goes to the zone above (RFC 4035 section
+    /// 3.1.4.1).
     #[must_use]
     pub fn find(&self, lower: &[u8], qtype: Rtype) -> Option<&Arc<Zone>> {
         self.find_with_beside(lower, qtype).map(|(zone, _)| zone)
     }
 
-    /// The zone a question belongs to, and what is beside its versions.
+    /// The zone of a question, and the answers beside its versions.
     pub(crate) fn find_with_beside(
         &self,
         lower: &[u8],
@@ -111,5 +111,5 @@ impl BlockZones {
     }
 }
 
-/// What stands for the zones in logs and metrics.
+/// The word for the zones in logs and metrics.
 pub const WORD: &str = "kubernetes";

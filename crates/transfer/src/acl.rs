@@ -70,21 +70,21 @@ pub enum Denial {
     /// No rule has the address.
     #[error("no rule for this address")]
     Address,
-    /// The rules for the address require a signature by another key, or any.
+    /// The rules for the address require a signature, maybe by another key.
     #[error("not signed by a key of the rule for this address")]
     Key,
     /// The rule requires TLS.
-    #[error("the rule for this address requires tls")]
+    #[error("the rule for this address requires TLS")]
     Tls,
-    /// The rule requires a certificate of another name, or any.
+    /// The rule requires a certificate, maybe with another name.
     #[error("no certificate with the name in the rule for this address")]
     Certificate,
     /// The client did not offer DNS over TLS (RFC 9103 section 7.1).
-    #[error("the client did not offer the alpn token dot")]
+    #[error("the client did not offer the ALPN token dot")]
     Alpn,
 }
 
-/// Proof that a peer may have a zone.
+/// Proof that a peer may transfer a zone.
 #[derive(Debug, Clone)]
 pub struct Permit {
     zone: Arc<Zone>,
@@ -112,7 +112,16 @@ impl Access {
         Self { rules }
     }
 
-    /// Decides whether a peer may have the zone. The first rule that fits permits it.
+    /// The networks that the rules name. All addresses of a family are no name.
+    pub fn networks(&self) -> impl Iterator<Item = IpNet> {
+        let peers = self.rules.iter().flat_map(|rule| &rule.peers);
+        peers.filter_map(|peers| match peers {
+            Peers::Any => None,
+            Peers::Net { network, .. } => (network.prefix_len() > 0).then_some(*network),
+        })
+    }
+
+    /// Decides whether a peer may transfer the zone. The first rule that fits permits it.
     ///
     /// # Errors
     /// [`Denial`] by the rule for the address that came closest.
@@ -145,12 +154,12 @@ impl Access {
     }
 }
 
-/// How much of a rule a request fulfils. The key counts more than TLS.
+/// The degree to which a request fulfils a rule. The key counts more than TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
     /// 2: signed by a key of the rule, 1: the rule has no keys, 0: neither.
     key: u8,
-    /// 2: all that the rule demands of TLS, 1: TLS without the certificate, 0: no TLS.
+    /// 2: all TLS demands of the rule are met, 1: TLS without the certificate, 0: no TLS.
     tls: u8,
 }
 
@@ -204,14 +213,14 @@ mod tests {
     use super::*;
     use crate::testing::peers;
 
-    /// Some port of an address, which may say its link.
+    /// A port of an address, which may have a link.
     fn at(peer: &str) -> SocketAddr {
         let bracketed = format!("[{peer}]:4000");
         let plain = format!("{peer}:4000");
         bracketed.parse().or_else(|_| plain.parse()).unwrap()
     }
 
-    /// Whether a peer may have a zone under rules written as `peers[ key]`.
+    /// Checks a peer's access under rules written as `peers[ key]`.
     fn check(rules: &[&str], peer: &str, key: Option<&str>) -> Result<(), Denial> {
         let rules = rules.iter().map(|rule| {
             let mut words = rule.split(' ');

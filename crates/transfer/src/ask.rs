@@ -1,10 +1,11 @@
-//! Asks secondaries at the start which serial they have: one that is ahead of us would never take ours.
+//! Asks secondaries for their serials at the start: a secondary that is ahead of us would never take our versions.
 //!
 //! This happens when our disk was lost or an old copy of it came back. Each secondary that is notified is asked over
 //! UDP, signed if it has a key, several times within a short while, all at the same time. One that refuses is asked
 //! again over TCP within that time, because Knot reports the serial of a catalog in no other way. An answer without
 //! the required signature is ignored: it would let anybody move our serial. Addresses that may only transfer are not
-//! asked: they need not be servers.
+//! asked: they need not be servers. How far a serial that is not signed may move ours is decided elsewhere
+//! ([`PeerSerial::counts`]).
 
 use std::io;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use futures_util::stream::FuturesUnordered;
 use ops::Clock;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
+use zone::{PeerSerial, Proof};
 
 use crate::exchange::{connect, exchange, random_id, soa_question};
 use crate::{Secondary, unix_seconds};
@@ -30,9 +32,9 @@ const ANSWER_OCTETS: usize = 4096;
 /// The number and the timeout of questions.
 #[derive(Debug, Clone, Copy)]
 pub struct AskSettings {
-    /// How many datagrams it gets.
+    /// The number of datagrams to each secondary.
     pub tries: u32,
-    /// How long each is waited for.
+    /// The time to wait for the answer to each.
     pub wait: Duration,
 }
 
@@ -45,42 +47,52 @@ impl Default for AskSettings {
     }
 }
 
-/// A secondary, and each way to ask it: signed with a key of its, or not signed.
+/// A secondary, with the ways to ask it: signed with one of its keys, or unsigned.
 pub type AskedSecondary = (Secondary, Vec<Option<Arc<Key>>>);
 
-/// Asks all secondaries at once, each in all its ways until it says a serial in one; gives the serials of those that
-/// did. Takes `tries` times `wait` at most.
+/// Asks all secondaries at once, each in all its ways until one of them gives a serial. Returns the serials that were
+/// given. Takes at most `tries` times `wait`.
 pub async fn ask_serials(
     secondaries: Vec<AskedSecondary>,
     settings: AskSettings,
     clock: Arc<dyn Clock>,
-) -> Vec<(Secondary, Serial)> {
+) -> Vec<PeerSerial> {
     let clock = &*clock;
-    let asked = secondaries.iter().map(|(secondary, ways)| async move {
-        let serial = ask_in_all_ways(secondary, ways, settings, clock).await?;
-        Some((secondary.clone(), serial))
-    });
+    let asked = secondaries
+        .iter()
+        .map(|(secondary, ways)| ask_in_all_ways(secondary, ways, settings, clock));
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Asks one secondary with all its keys side by side: of two that are exchanged it may know one alone, and says so
-/// unsigned, which counts as nothing.
+/// Asks one secondary with all its keys at once. During an exchange of keys it may know only one of them. Its refusal
+/// of the other is unsigned, and so ignored.
 async fn ask_in_all_ways(
     secondary: &Secondary,
     ways: &[Option<Arc<Key>>],
     settings: AskSettings,
     clock: &dyn Clock,
-) -> Option<Serial> {
+) -> Option<PeerSerial> {
     let Secondary { zone, target, .. } = secondary;
     let ways = ways.iter();
     let mut asked: FuturesUnordered<_> = ways
-        .map(|key| ask(secondary, key.as_deref(), settings, clock))
+        .map(|key| async move {
+            let proof = match key {
+                Some(_) => Proof::Signature,
+                None => Proof::Exchange,
+            };
+            (proof, ask(secondary, key.as_deref(), settings, clock).await)
+        })
         .collect();
-    while let Some(said) = asked.next().await {
+    while let Some((proof, said)) = asked.next().await {
         match said {
             Ok(Some(serial)) => {
                 info!(%zone, secondary = %target, %serial, "a secondary has a version");
-                return Some(serial);
+                return Some(PeerSerial {
+                    zone: zone.clone(),
+                    peer: *target,
+                    serial,
+                    proof,
+                });
             }
             Ok(None) => {
                 debug!(%zone, secondary = %target, "a secondary does not report its serial");
@@ -93,14 +105,14 @@ async fn ask_in_all_ways(
     None
 }
 
-/// Asks one secondary in one way: by UDP, and over TCP from the moment it refuses that.
+/// Asks one secondary in one way: over UDP, and over TCP when it has refused.
 async fn ask(
     secondary: &Secondary,
     key: Option<&Key>,
     settings: AskSettings,
     clock: &dyn Clock,
 ) -> io::Result<Option<Serial>> {
-    // One question for all tries: an answer to an earlier one is as good.
+    // All tries send the same question, so an answer to an earlier one counts.
     let question = Question::new(&secondary.zone, key, unix_seconds(clock))?;
     let refused = CancellationToken::new();
     let by_udp = ask_by_udp(secondary, &question, key, settings, &refused, clock);
@@ -131,7 +143,7 @@ async fn ask(
     tokio::time::timeout(time, asked).await.unwrap_or(Ok(None))
 }
 
-/// Asks by UDP, a few times; says at once when an answer refuses.
+/// Asks over UDP, a few times. Returns at once when the answer is a refusal.
 async fn ask_by_udp(
     secondary: &Secondary,
     question: &Question,
@@ -192,9 +204,9 @@ enum Answer {
     Other,
     /// The secondary has no version.
     None,
-    /// It refuses, maybe this way alone.
+    /// It refuses, maybe only over this transport.
     Refused {
-        /// It said so itself: the answer is signed, or no key is used.
+        /// The refusal is genuine: it is signed, or no key is used.
         is_certain: bool,
     },
     Has(Serial),
@@ -204,7 +216,7 @@ enum Answer {
 struct Question {
     id: u16,
     octets: Vec<u8>,
-    /// Its MAC, which the answer's covers; empty when it is not signed.
+    /// Its MAC, which the answer's MAC covers. Empty if it is not signed.
     mac: Vec<u8>,
 }
 
@@ -234,7 +246,7 @@ impl Question {
             return Answer::Refused { is_certain };
         }
         if !is_certain {
-            // It may be forged, and the next answer be genuine.
+            // It may be forged, and the next answer may be genuine.
             return Answer::Other;
         }
         match (&reply.question, reply.sections[0].first()) {

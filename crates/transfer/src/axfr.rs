@@ -8,9 +8,9 @@ use crate::sink::{Sink, StreamError, put};
 
 /// Nodes that are fetched together.
 const FETCH: usize = 32;
-/// Octets that come together into the processor's caches.
+/// The bytes that the processor loads into its caches together.
 const CACHE_LINE: usize = 64;
-/// How much of each node is fetched before it is read: the rest comes as it is read.
+/// The part of each node that is loaded before it is read. The rest is loaded while it is read.
 const FETCH_LINES: usize = 8;
 
 /// Packs a version's records and sends every message but the last, which stays in the packer.
@@ -32,16 +32,16 @@ pub(crate) async fn send_zone<S: Sink>(
     put(packer, sink, [soa]).await
 }
 
-/// The part of a zone that is still to be packed.
+/// The part of a zone that is not yet packed.
 struct Rest<'a, I> {
     /// The apex in wire form.
     apex: &'a [u8],
-    /// The nodes after those that are fetched.
+    /// The nodes that are not yet loaded.
     nodes: I,
-    /// Nodes that are fetched, the next one last.
+    /// The loaded nodes, the next one last.
     fetched: Vec<&'a Node>,
     node: Option<&'a Node>,
-    /// The RRsets behind the current one.
+    /// The RRsets after the current one.
     rrsets: Rrsets<'a>,
     /// The rest of the current RRset.
     block: Option<RrBlock<'a>>,
@@ -89,8 +89,8 @@ impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
 }
 
 impl<'a, I: Iterator<Item = &'a Node>> Rest<'a, I> {
-    /// The next node. A large zone is in memory and not in the processor's caches, so reading one node after the other
-    /// would wait for each. Several nodes are touched at once, so that they are loaded at the same time.
+    /// The next node. A large zone is in memory but not in the processor's caches, so reading each node would wait for
+    /// memory. Several nodes are touched at once, so that they are loaded at the same time.
     fn next_node(&mut self) -> Option<&'a Node> {
         if self.fetched.is_empty() {
             self.fetched.extend(self.nodes.by_ref().take(FETCH));

@@ -2,12 +2,12 @@
 
 use crate::TransferKind;
 
-/// How a transfer ended.
+/// The end of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TransferOutcome {
     /// Sent to its last octet.
     Done,
-    /// The secondary went away, or took nothing for too long.
+    /// The secondary closed the connection, or received nothing for too long.
     Broken,
     /// It could not be sent.
     Failed,
@@ -15,7 +15,7 @@ pub enum TransferOutcome {
 
 /// Counts transfers and NOTIFYs.
 pub trait TransferEvents: Send + Sync {
-    /// A transfer ended, with so many records and octets of messages sent.
+    /// A transfer ended after it sent this number of records and bytes.
     fn transfer_ended(
         &self,
         kind: TransferKind,
@@ -33,6 +33,6 @@ pub trait TransferEvents: Send + Sync {
     /// A NOTIFY was answered with an error.
     fn notify_refused(&self);
 
-    /// A NOTIFY was given up without answer.
+    /// A NOTIFY got no answer to its last try.
     fn notify_given_up(&self);
 }

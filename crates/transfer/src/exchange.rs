@@ -17,7 +17,7 @@ pub struct Secondary {
     pub target: SocketAddr,
     /// The keys that its messages may be signed with; ours are signed with the first that it accepts.
     pub keys: Vec<Name>,
-    /// The address that our messages leave from.
+    /// The address that our messages are sent from.
     pub source: Option<IpAddr>,
 }
 

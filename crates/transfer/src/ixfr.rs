@@ -12,7 +12,7 @@ use zone::{Net, Step, Version};
 /// The content of a reply.
 #[derive(Debug, Clone)]
 pub enum Decision {
-    /// The current SOA alone: the secondary has it, or is ahead.
+    /// The current SOA alone: the secondary has this version, or a later one.
     UpToDate,
     /// The differences.
     Chain(Delta),
@@ -20,15 +20,15 @@ pub enum Decision {
     FullZone(Reason),
 }
 
-/// Why the whole zone is sent.
+/// The reason for sending the whole zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// It was asked for.
+    /// The request was AXFR.
     Asked,
     /// The history does not reach back to the secondary's serial, or never had it.
     UnknownSerial,
-    /// The order of the serials is undefined (RFC 1982 section 3.2): the zone frees a secondary that is
-    /// stuck there.
+    /// The order of the serials is undefined (RFC 1982 section 3.2). Only the whole zone gets a secondary out of this
+    /// state.
     UndefinedOrder,
     /// The differences take more octets than the zone.
     Larger,
@@ -50,9 +50,9 @@ impl Reason {
 /// One step from the secondary's version to ours.
 #[derive(Debug, Clone)]
 pub enum Delta {
-    /// As it was made.
+    /// A single step.
     Step(Arc<Step>),
-    /// Several, condensed.
+    /// Several steps, condensed.
     Net(Arc<Net>),
 }
 
@@ -66,7 +66,7 @@ impl Delta {
         }
     }
 
-    /// Records that go.
+    /// The removed records.
     #[must_use]
     pub fn removed(&self) -> &RrList {
         match self {
@@ -75,7 +75,7 @@ impl Delta {
         }
     }
 
-    /// Records that come.
+    /// The added records.
     #[must_use]
     pub fn added(&self) -> &RrList {
         match self {
@@ -121,7 +121,7 @@ pub fn decide(version: &Version, client: Serial) -> Decision {
     Decision::Chain(delta)
 }
 
-/// The SOA data of the secondary's version.
+/// The SOA data of the secondary's version, and its TTL.
 pub(crate) fn old_soa(delta: &Delta) -> Option<(Rdata, dns::Ttl)> {
     let (serial, soa) = delta.from()?;
     Some((soa.rdata(*serial), soa.ttl))

@@ -9,6 +9,7 @@ mod ixfr;
 mod notify;
 mod packer;
 mod peer;
+mod peers_ahead;
 mod secondaries;
 mod settings;
 mod sink;
@@ -26,6 +27,7 @@ pub use notify::{NOTIFY_UDP_TRIES, Notifier};
 pub(crate) use packer::Packer;
 pub use packer::{Head, unix_seconds};
 pub use peer::{PeerAddress, TlsPeer};
+pub use peers_ahead::PeersAhead;
 pub use secondaries::{
     SecondaryId, SecondaryRequest, SecondaryStatus, SecondaryTable, TransferKind,
 };

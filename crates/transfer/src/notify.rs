@@ -2,11 +2,10 @@
 //!
 //! The first change is announced at once, further changes every `interval`, and the final serial always. A NOTIFY is a
 //! datagram with the current SOA as a hint. It is repeated with growing waits until it is answered or given up, or
-//! until a newer version replaces it. After a refusal, and after giving up, there is one try every SOA retry until
-//! requests of the target show that it has the version: a target that is starting refuses a NOTIFY that it would
-//! accept a moment later, and would be out of date until its refresh. Each target has its own task and socket, so a
-//! dead one delays nobody. From the third try on the NOTIFY is sent over TCP too (RFC 1996 section 3.5), for networks
-//! that block datagrams.
+//! until a newer version replaces it. After a refusal, and after giving up, there is one try every SOA retry until the
+//! target's requests show that it has the version. Without them, a target that refuses while it starts would be out of
+//! date until its refresh. Each target has its own task and socket, so a dead target delays no other. From the third
+//! try on the NOTIFY is sent over TCP too (RFC 1996 section 3.5), for networks that block datagrams.
 
 mod state;
 
@@ -35,7 +34,7 @@ const OPCODE_NOTIFY: u16 = 4 << 11;
 /// The largest answer that is read.
 const ANSWER_OCTETS: usize = 1500;
 
-/// How many tries go over UDP alone.
+/// The number of tries over UDP alone.
 pub const NOTIFY_UDP_TRIES: u32 = 2;
 
 /// A message from the target.
@@ -44,7 +43,7 @@ enum Reply {
     Unrelated,
     Accepted,
     Refused {
-        /// The refusal is signed by our key, or no key is used.
+        /// Whether the refusal is signed by our key, or no key is used.
         is_signed: bool,
     },
 }
@@ -59,19 +58,19 @@ struct InFlight {
     serial: Serial,
 }
 
-/// Tells one target of one zone's versions.
+/// Notifies one target of one zone's versions.
 pub struct Notifier {
     /// The zone.
     pub zone: Arc<Zone>,
     /// The target.
     pub secondary: Secondary,
-    /// The keys, that of the target among them.
+    /// All keys, the target's among them.
     pub keys: Arc<KeyRing>,
     /// Times and tries.
     pub settings: NotifySettings,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Counts.
+    /// Counters.
     pub events: Arc<dyn TransferEvents>,
     /// The state of all secondaries.
     pub table: Arc<SecondaryTable>,
@@ -114,7 +113,7 @@ impl Notifier {
                         by_tcp = None;
                     },
                     Err(error) => {
-                        // Nobody listens there (an ICMP error): the next try comes in its time.
+                        // No server listens there (an ICMP error). The next try comes at its time.
                         debug!(target = %self.secondary.target, %error, "notify bounced");
                         in_flight = in_flight.filter(|_| by_tcp.is_some());
                     }
@@ -134,7 +133,7 @@ impl Notifier {
         }
     }
 
-    /// Handles a message from the target. True if it answers the NOTIFY in flight, which is then done.
+    /// Handles a message from the target. Returns true if it ends the NOTIFY in flight.
     fn handle(
         &self,
         state: &mut NotifyState,
@@ -157,7 +156,7 @@ impl Notifier {
         true
     }
 
-    /// Sends the current version's NOTIFY, unless a slow try finds that the target has it.
+    /// Sends a NOTIFY of the current version, unless the target has it already by the time of a slow try.
     async fn notify(
         &self,
         state: &mut NotifyState,
@@ -187,9 +186,9 @@ impl Notifier {
             Err(error) => {
                 let zone = self.zone.apex();
                 if state.left(false) {
-                    warn!(%zone, %target, %error, "notify could not be sent");
+                    warn!(%zone, %target, %error, "notify cannot be sent");
                 } else {
-                    debug!(%zone, %target, %error, "notify could not be sent, still");
+                    debug!(%zone, %target, %error, "notify still cannot be sent");
                 }
                 *socket = None;
                 None
@@ -204,7 +203,7 @@ impl Notifier {
         Duration::from_secs(u64::from(retry))
     }
 
-    /// The same over TCP, once datagrams alone were not answered.
+    /// Sends the NOTIFY over TCP too, when datagrams alone got no answer.
     fn fall_back(&self, state: &NotifyState, sent: Option<&InFlight>) -> Option<Exchange> {
         let octets = sent
             .filter(|_| state.tries > NOTIFY_UDP_TRIES)?
@@ -248,7 +247,7 @@ impl Notifier {
         }
     }
 
-    /// The target's keys that are in some file or line.
+    /// The target's keys that are defined.
     fn known_keys(&self) -> Vec<Arc<Key>> {
         let known = self.keys.current();
         let keys = self.secondary.keys.iter();
@@ -283,7 +282,7 @@ impl Notifier {
             let now = unix_seconds(&*self.clock);
             tsig_place(raw).is_some_and(|at| tsig::is_reply_valid(key, mac, raw, at, now))
         });
-        // A refusal of the key or the clock comes unsigned, or signed with an error.
+        // A refusal because of the key or the clock is unsigned, or signed with an error.
         if !is_signed && rcode == Rcode::NOERROR {
             warn!(%zone, %secondary, "a secondary's answer to notify is not signed by its key");
             return Reply::Unrelated;
@@ -306,7 +305,7 @@ impl Notifier {
     }
 }
 
-/// Waits so long, or for ever.
+/// Waits for this time, or for ever.
 async fn wait(until: Option<Duration>) {
     match until {
         Some(time) => tokio::time::sleep(time).await,
@@ -314,7 +313,7 @@ async fn wait(until: Option<Duration>) {
     }
 }
 
-/// Waits for a datagram from the target while an answer is awaited.
+/// Waits for a datagram from the target, as long as a NOTIFY is in flight.
 async fn answer(socket: Option<&UdpSocket>, sent: Option<&InFlight>) -> io::Result<Vec<u8>> {
     let (Some(socket), Some(_)) = (socket, sent) else {
         return std::future::pending().await;
@@ -325,10 +324,10 @@ async fn answer(socket: Option<&UdpSocket>, sent: Option<&InFlight>) -> io::Resu
     Ok(raw)
 }
 
-/// A message and its answer over TCP, under way.
+/// A message and its answer over TCP.
 type Exchange = BoxFuture<'static, io::Result<Vec<u8>>>;
 
-/// Waits for the answer over TCP while one is awaited.
+/// Waits for the answer over TCP, if a message was sent.
 async fn answer_by_tcp(exchange: Option<&mut Exchange>) -> io::Result<Vec<u8>> {
     match exchange {
         Some(exchange) => exchange.await,

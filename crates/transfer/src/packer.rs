@@ -1,4 +1,4 @@
-//! Packs the records of a transfer into messages, signs each.
+//! Packs the records of a transfer into messages, and signs each.
 //!
 //! Messages are filled up to 16 KiB, the reach of compression pointers (RFC 1035 section 4.1.4). A record that needs
 //! more gets a message as large as it needs. Each message has an OPT if the request had one (RFC 9103 section 6.3.4).
@@ -15,7 +15,7 @@ use dns::{
 };
 use ops::Clock;
 
-/// Suffixes in the compression table of a message, as a power of two.
+/// The number of suffixes in the compression table of a message, as a power of two.
 const TABLE_BITS: u32 = 13;
 
 /// The common part of all messages of a reply.
@@ -31,7 +31,7 @@ pub struct Head {
     pub opt: Option<bool>,
     /// The EDNS size we announce.
     pub udp_size: u16,
-    /// Signs each message.
+    /// The session that signs each message.
     pub tsig: Option<Session>,
     /// EDNS options of the first message.
     pub options: Box<[u8]>,
@@ -86,17 +86,16 @@ pub(crate) enum Push {
 pub(crate) struct Packer {
     writer: MessageWriter,
     head: Head,
-    /// Tells the time for signatures.
     clock: Arc<dyn Clock>,
-    /// Octets a message should have at most.
+    /// The octets that a message should not exceed.
     soft_limit: usize,
-    /// Whether a message is begun.
+    /// Whether a message has begun.
     is_open: bool,
-    /// Messages ended.
+    /// Ended messages.
     pub messages: u64,
-    /// Records taken.
+    /// Packed records.
     pub records: u64,
-    /// Octets of the messages ended, lengths not counted.
+    /// The octets of ended messages, without their lengths.
     pub octets: u64,
 }
 
@@ -104,7 +103,7 @@ impl Packer {
     /// A packer of messages for TCP, each with its length in front.
     pub(crate) fn new(head: Head, soft_limit: usize, clock: Arc<dyn Clock>) -> Self {
         let soft_limit = if head.is_padded {
-            // Whole blocks, so that padding does not exceed the reach of pointers.
+            // A multiple of the padding's block, so that padding does not exceed the reach of pointers.
             soft_limit / edns::PADDING_BLOCK * edns::PADDING_BLOCK
         } else {
             soft_limit
@@ -141,7 +140,7 @@ impl Packer {
         }
     }
 
-    /// Adds records of one owner and type, taking those that fit off the front of `block`.
+    /// Adds records of one owner and type. Those that fit are removed from the front of `block`.
     pub(crate) fn push_block(&mut self, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> Push {
         loop {
             self.prepare();
@@ -152,7 +151,7 @@ impl Packer {
             if self.writer.count(Section::Answer) >= self.least() {
                 return Push::Full;
             }
-            // One record more, however long.
+            // One more record, of any length.
             let mut wire = Vec::with_capacity(255);
             owner.write(&mut wire);
             let pushed = self.push(RrRef {
@@ -169,13 +168,13 @@ impl Packer {
         }
     }
 
-    /// Records the message must have. A first message that holds the SOA alone is read as "up to date" or
-    /// not at all by some secondaries: it gets a second record, however long.
+    /// The least number of records in the message. Some secondaries read a first message with the SOA alone as "up to
+    /// date", or not at all, so it gets a second record of any length.
     const fn least(&self) -> u16 {
         if self.messages == 0 { 2 } else { 1 }
     }
 
-    /// Begins a message, if none is begun, and sets its limit; gives the octets that are reserved for OPT and TSIG.
+    /// Begins a message, if none has begun, and sets its limit. Returns the octets that are reserved for OPT and TSIG.
     fn prepare(&mut self) -> usize {
         let is_first = self.messages == 0;
         if !self.is_open {
@@ -193,7 +192,7 @@ impl Packer {
         reserve
     }
 
-    /// Ends the message and gives it away, signed.
+    /// Ends the message, signs it and returns it.
     pub(crate) fn message(&mut self) -> Vec<u8> {
         self.close(Rcode::NOERROR)
     }

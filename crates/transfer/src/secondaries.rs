@@ -10,7 +10,7 @@ use dns::{Name, Rcode, Serial};
 use ops::millis;
 use zone::Version;
 
-use crate::PeerAddress;
+use crate::{PeerAddress, PeersAhead};
 
 /// The source of a request: the address, and the key that signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub struct SecondaryId {
     pub key: Option<Name>,
 }
 
-/// How a version was sent.
+/// The form in which a version was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TransferKind {
-    /// Whole, as asked.
+    /// The whole zone, as requested.
     Axfr,
     /// Differences, or "up to date".
     Ixfr,
-    /// Whole, though differences were asked for.
+    /// The whole zone, though differences were requested.
     IxfrAsAxfr,
 }
 
@@ -67,35 +67,36 @@ pub struct SecondaryStatus {
     pub target: SocketAddr,
     /// The keys its messages may be signed with.
     pub keys: Vec<Name>,
-    /// Since when it is configured.
+    /// The time since which it is configured.
     pub since: SystemTime,
-    /// The serial of the last NOTIFY sent, and when.
+    /// The serial and the time of the last NOTIFY.
     pub notified: Option<(Serial, SystemTime)>,
-    /// The serial of the last NOTIFY it answered, with its answer, and when.
+    /// The serial of the last NOTIFY with an answer, the answer, and its time.
     pub acknowledged: Option<(Serial, Rcode, SystemTime)>,
     /// NOTIFYs given up so far.
     pub given_up: u64,
     /// The last request and its time.
     pub request: Option<(SecondaryRequest, SystemTime)>,
-    /// The serial it has, as far as we know: it was fully sent, or the secondary named it.
+    /// The serial that it has: the last one that was fully sent, or that its request named.
     pub serial: Option<Serial>,
-    /// The number of the version that was fully sent last.
+    /// The number of the last version that was fully sent.
     pub version_seq: Option<u64>,
-    /// The last transfer that was fully sent, and when.
+    /// The last transfer that was fully sent, and its time.
     pub transfer: Option<(TransferKind, SystemTime)>,
 }
 
-/// How far a secondary is behind.
+/// The distance of a secondary to the current version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lag {
     /// The number of versions that it lacks; `None` if its serial is not known or older than the history.
     pub versions: Option<u64>,
-    /// Milliseconds since 1970 when the oldest of them came, as far as is known; `None` when it lacks nothing.
+    /// The time at which the oldest of them was made, in milliseconds since 1970, as far as it is known. `None` when it
+    /// lacks none.
     pub since_ms: Option<u64>,
 }
 
 impl Lag {
-    /// Milliseconds it is behind at a time, in milliseconds since 1970.
+    /// The milliseconds by which it is behind at `now_ms`, in milliseconds since 1970.
     #[must_use]
     pub const fn ms(&self, now_ms: u64) -> u64 {
         match self.since_ms {
@@ -106,8 +107,8 @@ impl Lag {
 }
 
 impl SecondaryStatus {
-    /// The distance to a version. A secondary without any version is behind since it was configured. One whose version
-    /// is older than the history is behind since the start of the history at the latest.
+    /// The distance to a version. A secondary without a version is behind since it was configured. If its version is
+    /// older than the history, it is behind since the start of the history or longer.
     #[must_use]
     pub fn lag(&self, version: &Version) -> Lag {
         let Some(serial) = self.serial else {
@@ -129,7 +130,7 @@ impl SecondaryStatus {
         }
     }
 
-    /// The serial of the last NOTIFY it answered, if it took that.
+    /// The serial of the last NOTIFY that it answered, if it accepted that.
     #[must_use]
     pub fn accepted(&self) -> Option<Serial> {
         let (serial, rcode, _) = self.acknowledged?;
@@ -165,14 +166,16 @@ impl SecondaryStatus {
 /// The state of all secondaries.
 #[derive(Debug, Default)]
 pub struct SecondaryTable {
-    /// Addresses that are some secondary's: all others need no lock.
+    /// The addresses of all secondaries. Requests from other addresses need no lock.
     addresses: ArcSwap<HashSet<PeerAddress>>,
     /// By zone. The lock is held for a few field writes, or while the table is configured.
     zones: Mutex<HashMap<Name, Vec<SecondaryStatus>>>,
+    /// Peers with a later serial than ours, secondaries or not.
+    pub ahead: PeersAhead,
 }
 
 impl SecondaryTable {
-    /// Replaces the list of secondaries: zone, target, keys. The state of those that stay is kept, even if their keys
+    /// Replaces the list of secondaries: zone, target, keys. A secondary that stays keeps its state, even if its keys
     /// changed.
     pub fn configure(
         &self,
@@ -197,7 +200,7 @@ impl SecondaryTable {
         self.addresses.store(Arc::new(addresses));
     }
 
-    /// All of it, for people and metrics.
+    /// A copy of the whole state, for people and metrics.
     #[must_use]
     pub fn snapshot(&self) -> Vec<SecondaryStatus> {
         let zones = self.lock();
@@ -223,7 +226,7 @@ impl SecondaryTable {
         self.addresses.load().contains(&address.into())
     }
 
-    /// A secondary asked for something. An IXFR names the serial it has.
+    /// Notes a request of a secondary. An IXFR names the serial that it has.
     pub fn requested(
         &self,
         zone: &Name,
@@ -239,7 +242,7 @@ impl SecondaryTable {
         });
     }
 
-    /// A version, its serial and number, was fully sent.
+    /// Notes that a version was fully sent, by its serial and number.
     pub fn took(
         &self,
         zone: &Name,
@@ -262,12 +265,12 @@ impl SecondaryTable {
         });
     }
 
-    /// A NOTIFY left.
+    /// Notes a NOTIFY that was sent.
     pub fn notified(&self, zone: &Name, target: SocketAddr, serial: Serial, now: SystemTime) {
         self.update_target(zone, target, |status| status.notified = Some((serial, now)));
     }
 
-    /// A NOTIFY was answered.
+    /// Notes the answer to a NOTIFY.
     pub fn acknowledged(
         &self,
         zone: &Name,
@@ -280,12 +283,12 @@ impl SecondaryTable {
         });
     }
 
-    /// A NOTIFY was given up.
+    /// Notes that a NOTIFY was given up.
     pub fn given_up(&self, zone: &Name, target: SocketAddr) {
         self.update_target(zone, target, |status| status.given_up += 1);
     }
 
-    /// Changes the entries a request may come from: by address, and by key where the secondary has one.
+    /// Changes the entries that a request may come from: by address, and by key if the secondary has one.
     fn update(&self, zone: &Name, id: &SecondaryId, mut change: impl FnMut(&mut SecondaryStatus)) {
         if !self.knows(id.address) {
             return;
@@ -319,7 +322,7 @@ impl SecondaryTable {
         }
     }
 
-    /// The zones' entries, whatever became of a thread that held them.
+    /// Locks the entries, even if a thread panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Vec<SecondaryStatus>>> {
         self.zones.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -341,7 +344,7 @@ mod tests {
         table
     }
 
-    /// Takes such lines, five seconds after 1970, when [`publish`] makes its versions.
+    /// Configures these lines, five seconds after 1970, when [`publish`] makes its versions.
     fn configure(table: &SecondaryTable, lines: &[(&str, &[&str])]) {
         let lines = lines.iter().map(|(target, keys)| {
             let keys = keys.iter().map(|key| name(key)).collect();
@@ -350,7 +353,7 @@ mod tests {
         table.configure(lines, SystemTime::UNIX_EPOCH + Duration::from_secs(5));
     }
 
-    /// Says that someone at an address, with this key, has serial 7.
+    /// Notes a request from an address, with this key, that names serial 7.
     fn ask(table: &SecondaryTable, address: &str, key: Option<&str>) {
         let id = SecondaryId {
             address: address.parse().unwrap(),
@@ -360,7 +363,7 @@ mod tests {
         table.requested(&name("z."), &id, asked, SystemTime::UNIX_EPOCH);
     }
 
-    /// The targets that are known to have serial 7.
+    /// The targets whose known serial is 7.
     fn known(table: &SecondaryTable) -> Vec<String> {
         let mut all = table.snapshot();
         all.retain(|status| status.serial == Some(Serial::decode(7)));
@@ -391,7 +394,7 @@ mod tests {
         let of = table(&lines);
         ask(&of, "192.0.2.1:40000", None);
         assert_eq!(known(&of), ["192.0.2.1:54"]);
-        // It may sign all the same, with a key that some other rule names.
+        // It may sign its requests with a key of some other rule.
         let of = table(&lines);
         ask(&of, "192.0.2.1:40000", Some("c."));
         assert_eq!(known(&of), ["192.0.2.1:54"]);
@@ -426,7 +429,7 @@ mod tests {
         assert_eq!(known(&of), [""; 0]);
     }
 
-    /// How far the one secondary is behind, its milliseconds at the second 60.
+    /// The distance of the only secondary, with its milliseconds at second 60.
     fn lag(table: &SecondaryTable, zone: &Zone) -> (Option<u64>, u64) {
         let lag = table.snapshot()[0].lag(&zone.current().unwrap());
         (lag.versions, lag.ms(60_000))
@@ -483,7 +486,7 @@ mod tests {
         assert_eq!(known(&of), ["192.0.2.1:53"]);
         of.heard(&name("z."), target, Serial::decode(6));
         assert_eq!(known(&of), ["192.0.2.1:53"]);
-        // One that is ahead of us, or is from before our history, lacks all that is known.
+        // A secondary that is ahead of us, or older than our history, lacks all known versions.
         let zone = zone("z.", 3, &["a A 192.0.2.1"]);
         assert_eq!(lag(&of, &zone), (None, 55_000));
     }

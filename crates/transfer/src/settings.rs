@@ -7,11 +7,11 @@ use std::time::Duration;
 pub struct TransferSettings {
     /// The most transfers at once.
     pub max_at_once: usize,
-    /// The most at once of one peer: an address, or one key there.
+    /// The most transfers at once of one peer: an address, or one key at it.
     pub max_per_peer: usize,
-    /// How long one may take.
+    /// The time limit of a transfer.
     pub max_time: Duration,
-    /// Octets a message should have at most.
+    /// The octets that a message should not exceed.
     pub message_octets: usize,
 }
 
@@ -20,7 +20,7 @@ pub struct TransferSettings {
 pub struct NotifySettings {
     /// The shortest time between two NOTIFYs of changes to one secondary.
     pub interval: Duration,
-    /// How long the first try waits for an answer; doubled with each try.
+    /// The time to wait for an answer to the first try. It doubles with each try.
     pub first_timeout: Duration,
     /// The longest wait.
     pub max_timeout: Duration,

@@ -1,34 +1,34 @@
-//! The messages of a transfer on their way out.
+//! The destination of a transfer's messages.
 
 use dns::RrRef;
 
 use crate::Packer;
 use crate::packer::Push;
 
-/// The other side is gone.
+/// The peer has closed the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is closed")]
 pub struct Closed;
 
 /// Takes the messages of a reply, and waits while there is no room for more.
 pub trait Sink: Send {
-    /// Hands one message over.
+    /// Passes one message on.
     fn send(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
 
-    /// Hands the last message over; comes back when its last octet is with the network.
+    /// Passes the last message on. Returns when the network has its last octet.
     fn finish(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
 }
 
-/// Why a transfer ended early.
+/// The reason why a transfer ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StreamError {
-    /// The other side is gone.
+    /// The peer has closed the connection.
     #[error("the connection is closed")]
     Closed,
     /// A record fits no message.
     #[error("a record is too large for any message")]
     TooLarge,
-    /// It took too long, though something was taken all the time.
+    /// It took longer than its time limit, though the peer never stalled.
     #[error("it took longer than a transfer may")]
     TooLong,
 }

@@ -1,4 +1,4 @@
-//! Places for transfers: so many at once in all, and so many for one peer, that a slow one leaves some to others.
+//! Places for transfers. They are limited in all and for each peer, so that a slow peer leaves some to others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use crate::{PeerAddress, SecondaryId, TransferSettings};
 /// A peer: an address, or one key at it.
 type Peer = (PeerAddress, Option<Name>);
 
-/// Why there is no place.
+/// The reason why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// All are taken.
+    /// All places are in use.
     #[error("too many transfers at once")]
     All,
-    /// The peer has its share.
+    /// The peer has the most places that it may have.
     #[error("too many transfers at once by this peer")]
     Peer,
 }
@@ -25,22 +25,21 @@ pub enum Full {
 #[derive(Debug)]
 pub struct Slots {
     most: usize,
-    /// The most of one peer.
     most_per_peer: usize,
-    /// The count of each peer that has taken any.
+    /// The number of places of each peer that has any.
     taken: Mutex<HashMap<Peer, usize>>,
 }
 
-/// One place, until it is dropped.
+/// One place, which is free again when this is dropped.
 #[derive(Debug)]
 pub struct Slot {
     peer: Peer,
-    /// Where it is given back.
+    /// The places that it belongs to.
     slots: Arc<Slots>,
 }
 
 impl Slots {
-    /// All are free.
+    /// All places are free at the start.
     #[must_use]
     pub fn new(settings: &TransferSettings) -> Self {
         Self {
@@ -68,13 +67,13 @@ impl Slots {
         })
     }
 
-    /// How many are taken.
+    /// The number of places in use.
     #[cfg(any(test, feature = "testing"))]
     pub fn taken(&self) -> usize {
         self.lock().values().sum()
     }
 
-    /// The counts, whatever became of a thread that held them.
+    /// Locks the counts, even if a thread panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +120,7 @@ mod tests {
         let held = [slots.take(&greedy).unwrap(), slots.take(&greedy).unwrap()];
         let mapped = peer("[::ffff:192.0.2.1]:4001", None);
         assert_eq!(slots.take(&mapped).unwrap_err(), Full::Peer);
-        // Several behind one address are told apart by their keys.
+        // Several peers at one address are distinguished by their keys.
         let other = slots.take(&peer("192.0.2.1:4002", Some("k."))).unwrap();
         let third = peer("192.0.2.3:4000", None);
         assert_eq!(slots.take(&third).unwrap_err(), Full::All);

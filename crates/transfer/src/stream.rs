@@ -34,7 +34,7 @@ pub struct Job {
     pub clock: Arc<dyn Clock>,
     /// Counts the transfer.
     pub events: Arc<dyn TransferEvents>,
-    /// Notes the serial that the secondary has now.
+    /// The table that notes the secondary's new serial.
     pub secondaries: Arc<SecondaryTable>,
 }
 
@@ -75,7 +75,7 @@ impl Job {
         let (zone, tls) = (permit.zone().apex(), permit.tls());
         let (serial, from_serial) = (version.serial.encode(), client.map(Serial::encode));
         let (records, bytes, messages) = (packer.records, packer.octets, packer.messages);
-        // Several secondaries may have one address: the key tells them apart.
+        // Several secondaries may have one address. Their keys differ.
         let (address, key) = (peer.address, peer.key.as_ref().map(tracing::field::display));
         match result {
             Ok(()) => info!(
@@ -84,7 +84,7 @@ impl Job {
             ),
             Err(error) => warn!(
                 %zone, serial, from_serial, peer = %address, key, tls, kind = kind.as_str(), reason, records, bytes,
-                elapsed_ms, %error, "transfer broke off"
+                elapsed_ms, %error, "a transfer broke"
             ),
         }
         if result.is_ok() {
@@ -96,7 +96,7 @@ impl Job {
     }
 }
 
-/// The kind of a transfer, and why it is not the one that was requested.
+/// The kind of a transfer, and the reason if it is not the requested one.
 fn kind_of(decision: &Decision) -> (TransferKind, Option<&'static str>) {
     match decision {
         Decision::UpToDate | Decision::Chain(_) => (TransferKind::Ixfr, None),
@@ -139,11 +139,18 @@ async fn send_delta<S: Sink>(
     put(packer, sink, ixfr::sequence(version, delta, &old)).await
 }
 
-/// Writes the answer to an IXFR into one message that already has its question: the differences if they fit, else the
-/// current SOA (RFC 1995 section 2). Gives the number of records if these are differences.
+/// The most octets of steps that are condensed for one datagram: a few times the largest. More rarely fit, and anybody
+/// can ask in the name of a secondary.
+const MAX_DATAGRAM_STEPS_OCTETS: usize = 16 << 10;
+
+/// Writes the answer to an IXFR into one message that already has its question: the differences if they fit and are made
+/// of few steps, else the current SOA (RFC 1995 section 2). Returns the number of records if these are differences.
 pub fn one_message(writer: &mut MessageWriter, version: &Version, client: Serial) -> Option<u64> {
     let mark = writer.mark();
-    if let Decision::Chain(delta) = decide(version, client)
+    let steps = version.steps_from(client).unwrap_or_default();
+    let octets: usize = steps.iter().map(|step| step.octets()).sum();
+    if octets <= MAX_DATAGRAM_STEPS_OCTETS
+        && let Decision::Chain(delta) = decide(version, client)
         && let Some(old) = ixfr::old_soa(&delta)
     {
         let mut records = 0;

@@ -10,7 +10,7 @@ use dns::Network;
 
 use crate::Peers;
 
-/// Whom a rule is for, from `ADDRESS[%LINK]`, `ADDRESS/BITS` or `*`.
+/// The peers of a rule, from `ADDRESS[%LINK]`, `ADDRESS/BITS` or `*`.
 pub fn peers(text: &str) -> Peers {
     if text == "*" {
         return Peers::Any;

@@ -21,8 +21,8 @@ use crate::render::Renderer;
 use crate::zone_edit::nodes_of;
 
 impl<'a> Renderer<'a> {
-    /// The records at the top of a zone, by its place. Where a Service is in front of us, the name that
-    /// would stand without it has its addresses.
+    /// The records at the top of a zone, by its place. If a Service is in front of us, the default name server has its
+    /// addresses.
     pub(super) fn apex_of(&self, place: usize, plan: &ZonePlan) -> Vec<Record> {
         let apex = &plan.name;
         let servers = match plan.apex.form {
@@ -59,7 +59,7 @@ impl<'a> Renderer<'a> {
         records
     }
 
-    /// The name servers of a zone that lead to us; none where they are not looked for.
+    /// The name servers of a zone that lead to us. None if they are configured.
     fn servers_of(&self, place: usize, plan: &ZonePlan) -> Vec<NameServer> {
         let front = &self.plan.front;
         let home = if plan.apex.form == ZoneForm::Forward {
@@ -73,8 +73,7 @@ impl<'a> Renderer<'a> {
         servers_in_front(front, &self.candidates(), &home.name)
     }
 
-    /// The name server of an external zone, by its own name and with the addresses that lead to us from
-    /// outside; none where there are none.
+    /// The name server of an external zone, with our addresses from outside. None without such addresses.
     fn outer_server_of(&self, place: usize, plan: &ZonePlan) -> Vec<NameServer> {
         let front = &self.plan.front;
         let own = plan.apex.name_servers.first();

@@ -19,9 +19,9 @@ const LOOKED_UP_WITHIN: Duration = Duration::from_millis(200);
 /// What is left of one commit for looking up, whatever the number of its zones.
 pub(super) struct Budget<'a> {
     clock: &'a dyn Clock,
-    /// So many records; none once the time is over.
+    /// Records that may still be looked up. 0 once the time is over.
     left: usize,
-    /// When the time is over; `None` before the first record.
+    /// The end of the time; `None` before the first record.
     end: Option<Instant>,
 }
 
@@ -42,7 +42,6 @@ impl<'a> Budget<'a> {
         let now = self.clock.now();
         let end = *self.end.get_or_insert(now + LOOKED_UP_WITHIN);
         if now >= end {
-            // The clock is not asked again.
             self.left = 0;
             return false;
         }
@@ -130,7 +129,7 @@ mod tests {
     use zone::testing::contents;
     use zone::{Candidate, Contents, Edit, Journaled};
 
-    /// A store that needs a second to find who brought a record.
+    /// A store that needs a second to find the cause of a record.
     struct Slow {
         clock: Arc<HandClock>,
     }

@@ -1,8 +1,7 @@
 //! Catalogs in the writer: zones that list the zones of this server (RFC 9432).
 //!
-//! They follow what was published: a member is announced after its first version is served, never
-//! before. What was announced and is still configured stays announced, whatever becomes of its version;
-//! and a catalog begins only when all its members are there, for a secondary drops what is not listed.
+//! A member is announced after its first version is served, never before. While it is configured it stays announced. A
+//! catalog begins only when all its members have versions, because a secondary drops zones that are not listed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,17 +26,16 @@ pub(super) struct HeldCatalog {
     pub(super) zone: Arc<Zone>,
     /// The zones that it may list, in the plan's order.
     members: Vec<Arc<Zone>>,
-    /// It was compared with the configuration in this run.
+    /// Whether it was compared with the configuration in this run.
     is_settled: bool,
     waiting: Vec<Arc<Zone>>,
-    /// A serial that others have and the next has to be above.
+    /// The serial of a secondary. The next must be above it.
     pub(super) ahead: Option<Serial>,
-    /// The changes of the configuration that it comes with, until all that it is to list is there.
+    /// Causes of the next version, until all members are there.
     pub(super) notes: Vec<Cause>,
 }
 
 impl HeldCatalog {
-    /// A catalog that was not compared with the configuration yet.
     pub(super) fn new(plan: CatalogPlan, zones: &ZoneSet) -> Self {
         let zone_of = |apex: &Name| {
             let zone = zones.get(apex);
@@ -61,7 +59,7 @@ impl HeldCatalog {
         !self.is_settled || self.ahead.is_some() || waiting.any(|zone| zone.current().is_some())
     }
 
-    /// What the published catalog says about labels.
+    /// The labels in the published catalog.
     fn labels(&self) -> CatalogLabels {
         let mut labels = CatalogLabels::default();
         let Some(version) = self.zone.current() else {
@@ -116,7 +114,7 @@ impl HeldCatalog {
 }
 
 impl<S: Store> Pipeline<S> {
-    /// Has these catalogs, too.
+    /// Adds catalogs.
     #[must_use]
     pub fn with_catalogs(mut self, catalogs: Vec<CatalogPlan>) -> Self {
         let catalogs = catalogs.into_iter();
@@ -126,7 +124,7 @@ impl<S: Store> Pipeline<S> {
         self
     }
 
-    /// Whether a zone will not come for now: it is made of ServiceImports, and these are away.
+    /// Whether a zone has to wait for ServiceImports that are away.
     fn is_away(&self, zone: &Arc<Zone>) -> bool {
         self.clusters.iter().any(|cluster| {
             let mut zones = cluster.plan.dispensable_zones();
@@ -140,7 +138,7 @@ impl<S: Store> Pipeline<S> {
         })
     }
 
-    /// Whether a catalog can be written: it was before, or all that it is to list is there.
+    /// Whether a catalog can be written: it has a version, or all its members have one.
     fn may_begin(&self, catalog: &HeldCatalog) -> bool {
         let has_one = |zone: &Arc<Zone>| zone.current().is_some();
         let mut members = catalog.members.iter();
@@ -149,7 +147,7 @@ impl<S: Store> Pipeline<S> {
                 && members.all(|zone| has_one(zone) || self.is_away(zone)))
     }
 
-    /// Renders and commits the catalogs, after the zones that they list. False when the store refused.
+    /// Renders and commits the catalogs, after the zones that they list. False if the store failed.
     pub(super) fn commit_catalogs(&mut self) -> bool {
         let now_ms = millis(self.clock.wall());
         let due: Vec<usize> = (0..self.catalogs.len())

@@ -1,4 +1,4 @@
-//! One cluster in the writer: its facts, its zones, what is to be rendered.
+//! One cluster in the writer: facts, zones, dirty keys.
 
 pub(crate) mod zone;
 
@@ -24,16 +24,16 @@ use crate::zone_edit::ZoneDraft;
 /// The tables of a cluster that handlers read: its writer fills them.
 #[derive(Debug, Clone, Default)]
 pub struct LiveTables {
-    /// The namespaces that are seen, if a handler reads them.
+    /// Visible namespaces, if a handler reads them.
     pub seen: Option<Arc<SeenNamespaces>>,
-    /// The headless Services that are seen, if a handler reads them.
+    /// Visible headless Services, if a handler reads them.
     pub headless: Option<Arc<HeadlessServices>>,
-    /// The pods by address, if a handler reads them.
+    /// Pods by address, if a handler reads them.
     pub clients: Option<Arc<ClientPods>>,
 }
 
 impl LiveTables {
-    /// Empty tables, those that a plan wants.
+    /// The empty tables that a plan needs.
     #[must_use]
     pub fn new(plan: &ClusterPlan) -> Self {
         Self {
@@ -44,8 +44,8 @@ impl LiveTables {
     }
 }
 
-/// What others read of a cluster.
-#[derive(Debug, Clone, Default)]
+/// The parts of a cluster that other threads read.
+#[derive(Debug, Clone)]
 pub struct ClusterHandles {
     /// The number of its source.
     pub source: SourceId,
@@ -56,11 +56,11 @@ pub struct ClusterHandles {
 }
 
 impl ClusterHandles {
-    /// Those of a cluster of which nothing is known.
+    /// The handles of a cluster that was not listed yet.
     #[must_use]
-    pub fn new(plan: &ClusterPlan) -> Self {
+    pub fn new(source: SourceId, plan: &ClusterPlan) -> Self {
         Self {
-            source: SourceId::default(),
+            source,
             gauges: Arc::new(ClusterGauges {
                 kinds: plan.kinds,
                 ..ClusterGauges::default()
@@ -75,28 +75,26 @@ impl ClusterHandles {
 pub(super) struct Cluster {
     pub(super) state: State,
     pub(super) plan: ClusterPlan,
-    /// The zones, in the plan's order.
+    /// In the plan's order.
     pub(super) zones: Vec<ClusterZone>,
-    /// What is to be rendered.
     pub(super) dirty: Dirty,
-    /// Whether everything has to be rendered: before the first rendering of this run, and when the last file
-    /// under a zone was read only later.
+    /// Whether everything has to be rendered: at first, and when a file under a zone is read for the first time.
     pub(super) all_dirty: bool,
-    /// The zones, by place, of which only the top has to be rendered.
+    /// The zones, by place, whose top has to be rendered.
     pub(super) dirty_tops: BTreeSet<usize>,
-    /// Whether the zones of ServiceImports have to be rendered whole: before these were first listed.
+    /// Whether the zones of ServiceImports have to be rendered whole: until these were listed.
     pub(super) imports_dirty: bool,
     /// Problems by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
     pub(super) handles: ClusterHandles,
-    /// Whether the live layer knows less than was rendered, for a version is held.
+    /// Whether the live tables are older than the last rendering, because a version is held.
     pub(super) live_is_behind: bool,
-    /// What slices told since the last version, where they say when it happened.
+    /// Changes of Services' slices since the last version, with their times.
     pub(super) triggered: BTreeMap<ObjectKey, SystemTime>,
 }
 
 impl Cluster {
-    /// A cluster of which nothing is known.
+    /// A cluster that was not listed yet.
     pub(super) fn new(plan: ClusterPlan, handles: ClusterHandles, zones: &ZoneSet) -> Self {
         Self {
             state: State::new(plan.kinds),
@@ -113,7 +111,6 @@ impl Cluster {
         }
     }
 
-    /// The zones of a plan, of which nothing is known.
     pub(super) fn zones_of(plan: &ClusterPlan, zones: &ZoneSet) -> Vec<ClusterZone> {
         let zone_of = |plan: &ZonePlan| ClusterZone {
             zone: Arc::clone(zones.get(&plan.name).expect("a plan comes with its zones")),
@@ -123,7 +120,7 @@ impl Cluster {
         plan.zones().map(zone_of).collect()
     }
 
-    /// Whether there is something to render, and nothing that is not known yet.
+    /// Whether there is something to render, and everything is listed.
     pub(super) fn is_due(&self) -> bool {
         let new_imports = self.imports_dirty && self.state.has_imports();
         let is_dirty =
@@ -134,15 +131,15 @@ impl Cluster {
         self.state.is_synced() && (is_dirty || self.zones.iter().enumerate().any(is_due))
     }
 
-    /// Whether all is known that a zone, by its place, is written from.
+    /// Whether all sources of a zone, by its place, were read.
     fn is_begun(&self, zone: usize) -> bool {
         let overlay = self.zones[zone].overlay.as_ref();
         let is_read = overlay.is_none_or(|overlay| overlay.file.is_some());
         is_read && (self.state.has_imports() || !self.plan.needs_imports(zone))
     }
 
-    /// Notes on every zone since when its source is away, or the file under it cannot be used. Zones that
-    /// need ServiceImports need all else too.
+    /// Sets on every zone since when its source is away or the file under it is bad. Zones that need ServiceImports need
+    /// everything else too.
     pub(super) fn tell_stale(&self) {
         let read = |gauge: &AtomicU64| Some(gauge.load(Ordering::Relaxed)).filter(|at| *at > 0);
         let all = read(&self.handles.gauges.stale_since_ms);
@@ -151,8 +148,9 @@ impl Cluster {
             let needs_imports = self.plan.needs_imports(place);
             let own = imports.filter(|_| needs_imports);
             let file = overlay.as_ref().and_then(|overlay| overlay.bad_since_ms);
-            let is_written = self.is_begun(place) && !(needs_imports && self.imports_dirty);
-            // A version from the store stays stale until it could be written anew.
+            let is_written =
+                !self.all_dirty && self.is_begun(place) && !(needs_imports && self.imports_dirty);
+            // A version from the store is stale until the zone was rendered.
             let before = zone.stale_since_ms().filter(|_| !is_written);
             let since = [all, own, file, before].into_iter().flatten().min();
             zone.set_stale_since_ms(since);
@@ -167,7 +165,7 @@ impl Cluster {
         zones.map(|it| (&it.zone, &mut it.guard))
     }
 
-    /// Renders what is due, if anything is, and adds what may be published to `ready`.
+    /// Renders dirty keys, and adds drafts that may be published to `ready`.
     pub(super) fn render(&mut self, now: Now, ready: &mut Vec<Ready>) -> Option<Rendering> {
         if !self.is_due() {
             self.take_in(None, now, ready);
@@ -192,7 +190,7 @@ impl Cluster {
         Some(rendering)
     }
 
-    /// Gives each zone's guard its draft, where there is one; adds what may be published to `ready`.
+    /// Gives each guard its draft, if there is one. Adds drafts that may be published to `ready`.
     fn take_in(
         &mut self,
         drafts: Option<Vec<Option<ZoneDraft>>>,
@@ -215,11 +213,11 @@ impl Cluster {
         }
     }
 
-    /// Tells the live layer what was rendered, unless a zone of names is held: what it answers goes with
-    /// what is served. While the first rendering is held and it knows nothing, it learns what there is: what
-    /// is served may hold more, so of anything else nothing is said.
+    /// Updates the live tables, unless a zone of names is held: synthesized names agree with the served version. While the
+    /// first rendering is held and the tables are empty, they get the known objects. The served version may have more, so
+    /// other names stay unknown.
     pub(super) fn tell_live(&mut self) {
-        // Who asks is no part of what is held.
+        // The table of clients has no part in versions.
         self.tell_clients(self.all_dirty);
         self.live_is_behind |= self.holds_names();
         let extent = match (self.all_dirty, self.live_is_behind) {
@@ -232,7 +230,7 @@ impl Cluster {
         self.tell_headless(extent);
     }
 
-    /// Tells the live layer all that it was not told, once nothing is held any more.
+    /// Updates the live tables once nothing is held any more.
     pub(super) fn catch_up_live(&mut self) {
         if self.live_is_behind && !self.holds_names() {
             self.live_is_behind = false;
@@ -247,7 +245,7 @@ impl Cluster {
         names.any(|zone| zone.guard.holds())
     }
 
-    /// Publishes which namespaces are seen.
+    /// Publishes visible namespaces.
     fn tell_namespaces(&self, extent: Extent) {
         let Some(seen) = &self.handles.live.seen else {
             return;
@@ -256,7 +254,7 @@ impl Cluster {
         let all = || self.state.namespaces().filter(|name| sees(name)).cloned();
         match extent {
             Extent::All => seen.publish_all(all()),
-            // What was told before goes with what is served.
+            // The table agrees with the served version.
             Extent::Some if seen.is_whole() => {}
             Extent::Some => seen.publish_some(all()),
             Extent::Changed if self.dirty.namespaces.is_empty() => {}
@@ -267,7 +265,7 @@ impl Cluster {
         }
     }
 
-    /// Publishes which pods have which addresses: all, or those that were rendered.
+    /// Publishes pods by address: all, or those that changed.
     fn tell_clients(&self, is_whole: bool) {
         let Some(clients) = &self.handles.live.clients else {
             return;
@@ -281,7 +279,7 @@ impl Cluster {
         }
     }
 
-    /// Publishes the headless Services that are seen.
+    /// Publishes visible headless Services.
     fn tell_headless(&self, extent: Extent) {
         let Some(headless) = &self.handles.live.headless else {
             return;
@@ -301,12 +299,12 @@ impl Cluster {
     }
 }
 
-/// How much the live layer is told.
+/// How much of a live table is updated.
 #[derive(Debug, Clone, Copy)]
 enum Extent {
     All,
-    /// What there is, but there may be more.
+    /// The known objects; there may be more.
     Some,
-    /// What differs from what it was told last.
+    /// The changes.
     Changed,
 }

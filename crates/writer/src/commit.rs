@@ -1,12 +1,12 @@
-//! One batch: rendered, checked, gated, made durable, shown.
+//! The commit of one batch: render, check, gate, store, swap.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use dns::Serial;
 use kubernetes::facts::Dirty;
-use zone::journal::next_serial;
-use zone::{Candidate, Zone};
+use zone::{Candidate, Zone, next_serial};
 
 use crate::attribute::{Budget, name_vanished};
 use crate::cluster::Cluster;
@@ -16,9 +16,9 @@ use crate::zone_edit::ZoneDraft;
 use crate::{Pipeline, Store};
 
 impl<S: Store> Pipeline<S> {
-    /// Renders and commits what is dirty. False when the store refused and it has to be tried again.
+    /// Renders and commits dirty keys. False if the store failed and the commit has to be tried again.
     pub fn commit(&mut self) -> bool {
-        if self.awaits_secondaries {
+        if !self.awaited.is_empty() {
             return true;
         }
         let now = self.now();
@@ -29,7 +29,7 @@ impl<S: Store> Pipeline<S> {
                 continue;
             };
             if cluster.all_dirty {
-                // Before the first version is shown: its live names would be SERVFAIL until then.
+                // Before the first version is served: synthesized names would be SERVFAIL until then.
                 cluster.tell_live();
             }
             rendered.push((place, rendering));
@@ -52,7 +52,7 @@ impl<S: Store> Pipeline<S> {
             return false;
         }
         self.seen.clear();
-        let forgotten = self.forget_pins();
+        let forgotten = self.forget_holds();
         self.settle_guards();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
@@ -64,10 +64,10 @@ impl<S: Store> Pipeline<S> {
         self.commit_catalogs() && forgotten
     }
 
-    /// When something that is held leaves by itself.
+    /// When the first held change is published by itself.
     pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
-        // Nothing leaves before it is known what secondaries have.
-        if self.awaits_secondaries {
+        // Nothing is published while secondaries are asked.
+        if !self.awaited.is_empty() {
             return None;
         }
         let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.zones);
@@ -88,22 +88,21 @@ impl<S: Store> Pipeline<S> {
             ahead,
         } = ready;
         let previous = zone.current();
-        let floor = match (self.store.floor(zone.apex()), ahead) {
-            (Some(floor), Some(ahead)) => Some(floor.later(ahead)),
-            (floor, ahead) => floor.or(ahead),
-        };
+        let floor = self.store.floor(zone.apex());
         let last = previous.as_ref().map(|version| version.serial);
-        let serial = next_serial(last, floor, now_ms / 1000);
+        let serial = next_serial(last, floor.into_iter().chain(ahead), now_ms / 1000);
+        let follows = |wanted: &Serial| last.or(floor).is_none_or(|last| wanted.is_after(last));
+        let wanted = wanted.filter(follows);
         let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
         let ZoneDraft { draft, mut causes } = draft;
-        // A group that no record names is of the version.
+        // A group without a record belongs to the version.
         causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
         let previous = previous.as_deref();
         let candidate = Candidate::new(previous, draft, serial, now_ms, causes, limits);
         (zone, candidate)
     }
 
-    /// Tells the guards that the commit worked, and others what the guards say.
+    /// Settles the guards after a commit, and reports their events.
     fn settle_guards(&mut self) {
         let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
         let of_files = self.files.iter_mut().filter_map(|(_, held)| held.guarded());
@@ -117,7 +116,7 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Journal, then swap, then count. False when the journal refused.
+    /// Store, then swap, then count. False if the store failed.
     pub(super) fn write(&mut self, next: Vec<(Arc<Zone>, Candidate)>) -> bool {
         let start = self.clock.now();
         let size_of = |candidate: &Candidate| {
@@ -152,7 +151,7 @@ impl<S: Store> Pipeline<S> {
         true
     }
 
-    /// Notes that a cluster's dirty keys are rendered and durable.
+    /// Clears a cluster's dirty keys, which are rendered and durable.
     fn settle(&mut self, place: usize, rendering: Rendering) {
         let Some(cluster) = self.clusters.get_mut(place) else {
             return;
@@ -180,7 +179,7 @@ impl<S: Store> Pipeline<S> {
             cluster.tell_stale();
         }
         if cluster.handles.gauges.synced.swap(1, Ordering::Relaxed) == 0 {
-            self.observer.synced(place);
+            self.observer.synced(&cluster.plan.source);
         }
         let mut new = Vec::new();
         let mut differ = false;

@@ -22,7 +22,7 @@ use crate::guard::Guard;
 use crate::notes::add_note;
 use crate::overlay::Overlay;
 use crate::plan::{ClusterPlan, FilePlan, PlanChange};
-use crate::sender::SourceId;
+use crate::sender::{AskId, SourceId};
 use crate::{Pipeline, Store};
 
 /// A change of the configuration.
@@ -32,7 +32,7 @@ pub struct Configure {
     pub changes: Vec<PlanChange>,
     /// All zones of the new configuration.
     pub zones: Arc<ZoneSet>,
-    /// The zones whose content comes from where it came from before. Others are stale until their source was seen.
+    /// Zones whose content has the same source as before. Others are stale until they are rendered.
     pub unmoved: Vec<Name>,
     /// The handles of the clusters, by home.
     pub clusters: BTreeMap<Name, ClusterHandles>,
@@ -40,18 +40,24 @@ pub struct Configure {
     pub files: BTreeMap<Name, SourceId>,
     /// The change of the Corefile, as a cause of the next versions of the zones that it touches.
     pub cause: Option<String>,
-    /// Whether nothing is published before [`crate::Input::Secondaries`].
-    pub awaits_secondaries: bool,
+    /// The asking of secondaries that has to end before anything is published.
+    pub awaits_secondaries: Option<AskId>,
     /// Receives the result.
     pub done: oneshot::Sender<Result<(), String>>,
 }
 
-/// What a zone keeps when it moves from one cluster or file to another.
-type Loose = BTreeMap<Name, (Guard, Option<Overlay>)>;
+/// Parts that were taken out and wait for their new place.
+#[derive(Default)]
+struct Loose {
+    /// The guard of a zone and the file under it.
+    zones: BTreeMap<Name, (Guard, Option<Overlay>)>,
+    /// Clusters, by the home that they had.
+    clusters: BTreeMap<Name, Cluster>,
+}
 
 impl<S: Store> Pipeline<S> {
-    /// The plans come with a change of the configuration: a cause of what the first rendering of each zone changes,
-    /// whenever that leaves. After the files and the catalogs were given.
+    /// Names a change of the configuration as a cause of the first version of each zone that differs. Call it after files and
+    /// catalogs were added.
     #[must_use]
     pub fn with_change(mut self, change: Option<&str>) -> Self {
         if let Some(what) = change {
@@ -66,33 +72,44 @@ impl<S: Store> Pipeline<S> {
         if done.is_ok() {
             self.apply_changes(&mut configure);
         }
-        // The process may have ended.
+        // The receiver may be gone.
         let _gone = configure.done.send(done);
     }
 
-    /// Sets how much is kept of each zone, restores new zones from the store, and marks those stale that have another source.
+    /// Restores new zones from the store. Then it marks zones stale that have another source, and sets the retention of each
+    /// zone.
+    ///
+    /// # Errors
+    /// When the store cannot be read: nothing has changed then.
     fn prepare_zones(&mut self, configure: &Configure) -> Result<(), String> {
         let now_ms = self.now().ms;
-        for (name, retention) in configure.changes.iter().flat_map(retentions) {
-            let zone = configure
-                .zones
-                .get(name)
-                .expect("a plan comes with its zones");
-            self.store.set_retention(name, retention);
+        let changes = configure.changes.iter();
+        let zones: Vec<_> = changes.flat_map(retentions).collect();
+        let zone_of = |name| {
+            let zone = configure.zones.get(name);
+            zone.expect("a plan comes with its zones")
+        };
+        for (name, retention) in &zones {
             if self.zones.get(name).is_none() {
-                let restored = self.store.restore(zone, retention, now_ms);
+                let restored = self.store.restore(zone_of(name), *retention, now_ms);
                 restored.map_err(|error| error.to_string())?;
-            } else if !configure.unmoved.contains(name) && zone.current().is_some() {
+            }
+        }
+        for (name, retention) in zones {
+            let zone = zone_of(name);
+            let is_moved = self.zones.get(name).is_some() && !configure.unmoved.contains(name);
+            if is_moved && zone.current().is_some() {
                 zone.set_stale_since_ms(Some(now_ms));
             }
+            self.store.set_retention(name, retention);
         }
         Ok(())
     }
 
     fn apply_changes(&mut self, configure: &mut Configure) {
         let old = std::mem::replace(&mut self.zones, Arc::clone(&configure.zones));
-        self.awaits_secondaries |= configure.awaits_secondaries;
-        let mut loose = Loose::new();
+        self.awaited.extend(configure.awaits_secondaries);
+        let mut loose = Loose::default();
         let mut touched = BTreeSet::new();
         for change in &configure.changes {
             self.detach(change, &mut loose, &mut touched);
@@ -103,7 +120,7 @@ impl<S: Store> Pipeline<S> {
         if let Some(what) = configure.cause.as_deref() {
             self.note_change(what, |zone| touched.contains(zone));
         }
-        for (name, (mut guard, _)) in loose {
+        for (name, (mut guard, _)) in loose.zones {
             let Some(zone) = old.get(&name) else { continue };
             if guard.dismiss(zone) {
                 self.over.entry(name.clone()).or_default();
@@ -120,16 +137,13 @@ impl<S: Store> Pipeline<S> {
         match change {
             PlanChange::RemoveFile(zone) => self.detach_file(zone, loose, touched),
             PlanChange::SetFile(file) => self.detach_file(file.zone(), loose, touched),
-            PlanChange::RemoveCluster(home) => {
-                if let Some(place) = self.place_of(home) {
-                    let mut cluster = self.clusters.remove(place);
-                    detach_zones(&mut cluster, loose);
-                }
+            PlanChange::RemoveCluster(cluster) | PlanChange::RestartSource { cluster, .. } => {
+                self.detach_cluster(cluster, loose);
             }
-            PlanChange::RestartSource(plan) | PlanChange::SetCluster(plan) => {
-                if let Some(place) = self.place_of(plan.home()) {
-                    detach_zones(&mut self.clusters[place], loose);
-                }
+            PlanChange::SetCluster { cluster, .. } => {
+                let detached = self.detach_cluster(cluster, loose);
+                let detached = detached.map(|it| (cluster.clone(), it));
+                loose.clusters.extend(detached);
             }
             PlanChange::RemoveCatalog(zone) => self.catalogs.retain(|it| it.plan.zone != *zone),
             PlanChange::AddCluster(_)
@@ -141,18 +155,18 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Takes a file out: the guard of its own zone, or the layer under a cluster's.
+    /// Takes a file out: the guard of its own zone, or the overlay of a cluster's zone.
     fn detach_file(&mut self, zone: &Name, loose: &mut Loose, touched: &mut BTreeSet<Name>) {
         let Some(place) = self.files.iter().position(|(_, it)| it.zone() == zone) else {
             return;
         };
         match self.files.remove(place).1 {
             HeldFile::Zone(own) => {
-                loose.insert(zone.clone(), (own.guard, None));
+                loose.zones.insert(zone.clone(), (own.guard, None));
             }
             HeldFile::Overlay(_) => {
                 // The cluster may have been taken out before.
-                if let Some((_, overlay)) = loose.get_mut(zone) {
+                if let Some((_, overlay)) = loose.zones.get_mut(zone) {
                     *overlay = None;
                 }
                 if let Some((cluster, place)) = self.cluster_of(zone) {
@@ -164,11 +178,21 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// The place of a cluster.
-    fn place_of(&self, home: &Name) -> Option<usize> {
-        self.clusters
-            .iter()
-            .position(|cluster| cluster.plan.home() == home)
+    /// Takes a cluster out, and the guards of its zones.
+    fn detach_cluster(&mut self, home: &Name, loose: &mut Loose) -> Option<Cluster> {
+        let mut clusters = self.clusters.iter();
+        let place = clusters.position(|cluster| cluster.plan.home() == home)?;
+        let mut cluster = self.clusters.remove(place);
+        for ClusterZone {
+            zone,
+            guard,
+            overlay,
+        } in std::mem::take(&mut cluster.zones)
+        {
+            let name = zone.apex().clone();
+            loose.zones.insert(name, (guard, overlay));
+        }
+        Some(cluster)
     }
 
     /// Puts the new state of a change into use.
@@ -180,13 +204,15 @@ impl<S: Store> Pipeline<S> {
         touched: &mut BTreeSet<Name>,
     ) {
         match change {
-            PlanChange::AddCluster(plan) | PlanChange::RestartSource(plan) => {
+            PlanChange::AddCluster(plan) | PlanChange::RestartSource { plan, .. } => {
                 touched.extend(plan.zones().map(|zone| zone.name.clone()));
                 self.start_cluster(plan, configure, loose);
             }
-            PlanChange::SetCluster(plan) => {
+            PlanChange::SetCluster { cluster, plan } => {
                 touched.extend(plan.zones().map(|zone| zone.name.clone()));
-                self.set_cluster(plan, configure, loose);
+                let known = loose.clusters.remove(&cluster);
+                let known = known.expect("a change is of a cluster that is there");
+                self.set_cluster(known, plan, configure, loose);
             }
             PlanChange::SetTtl { .. } | PlanChange::SetApex { .. } => {
                 for cluster in &mut self.clusters {
@@ -199,7 +225,7 @@ impl<S: Store> Pipeline<S> {
                 }
                 if let Some((_, guard)) = self.guard_of(zone) {
                     guard.gate = gate;
-                    // What it lets out now has this cause.
+                    // If it lets a change out now, this is a cause.
                     if guard.base().is_some() {
                         touched.insert(zone.clone());
                     }
@@ -237,52 +263,67 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Puts a cluster into use of which no object is known yet.
+    /// Starts a cluster that was not listed yet.
     fn start_cluster(&mut self, plan: ClusterPlan, configure: &Configure, loose: &mut Loose) {
         let handles = configure.handles_of(&plan);
-        let place = self.place_of(plan.home());
         let mut cluster = Cluster::new(plan, handles, &self.zones);
         for held in &mut cluster.zones {
             attach_zone(held, loose);
             held.guard.restart(&held.zone);
         }
-        match place {
-            Some(place) => self.clusters[place] = cluster,
-            None => self.clusters.push(cluster),
-        }
+        self.clusters.push(cluster);
     }
 
     /// Renders the known objects of a cluster by another plan.
-    fn set_cluster(&mut self, plan: ClusterPlan, configure: &Configure, loose: &mut Loose) {
+    fn set_cluster(
+        &mut self,
+        mut cluster: Cluster,
+        plan: ClusterPlan,
+        configure: &Configure,
+        loose: &mut Loose,
+    ) {
         let handles = configure.handles_of(&plan);
-        let Some(place) = self.place_of(plan.home()) else {
-            return;
-        };
         let mut zones = Cluster::zones_of(&plan, &self.zones);
-        zones.iter_mut().for_each(|held| attach_zone(held, loose));
-        let cluster = &mut self.clusters[place];
+        for held in &mut zones {
+            attach_zone(held, loose);
+            held.guard.await_rendering();
+        }
         cluster.zones = zones;
         cluster.plan = plan;
         cluster.handles = handles;
         cluster.all_dirty = true;
-        // Those of objects that are hidden now would stay.
+        // Problems of objects that are hidden now would stay.
         cluster.problems.clear();
+        if cluster.state.is_synced() {
+            // Handlers read new tables as soon as this change is answered.
+            cluster.tell_live();
+        }
+        self.clusters.push(cluster);
     }
 
-    /// Puts a file into use that was not read yet.
+    /// Adds a file that was not read yet, with the guard of its zone.
     fn attach_file(&mut self, plan: FilePlan, configure: &Configure, loose: &mut Loose) {
-        let source = configure.files.get(plan.zone()).copied();
-        let known = loose.remove(plan.zone());
-        self.add_file(source.unwrap_or_default(), plan);
-        let added = self.files.last_mut().map(|(_, held)| held);
-        if let (Some(HeldFile::Zone(own)), Some((guard, _))) = (added, known) {
-            own.guard = guard;
-            own.guard.gate = None;
-            own.guard.restart(&own.zone);
+        let source = configure.files.get(plan.zone());
+        let source = *source.expect("a plan comes with its sources");
+        let zone = plan.zone().clone();
+        self.add_file(source, plan);
+        match self.files.last_mut() {
+            Some((_, HeldFile::Zone(own))) => {
+                if let Some((guard, _)) = loose.zones.remove(&zone) {
+                    own.guard = guard;
+                    own.guard.gate = None;
+                    own.guard.restart(&own.zone);
+                }
+            }
+            Some((_, HeldFile::Overlay(_))) | None => {
+                if let Some((_, guard)) = self.guard_of(&zone) {
+                    guard.await_rendering();
+                }
+            }
         }
     }
 
-    /// How much of the past of a file's zone or a catalog is kept.
+    /// Sets the retention of a file's zone or a catalog.
     fn set_retention(&mut self, zone: &Name, retention: Retention) {
         for (_, held) in &mut self.files {
             if let HeldFile::Zone(own) = held
@@ -298,7 +339,7 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Names a change of the configuration as a cause of the next versions of some zones that differ.
+    /// Names a change of the configuration as a cause of the next versions of some zones.
     fn note_change(&mut self, what: &str, is_touched: impl Fn(&Name) -> bool) {
         let cause = Cause {
             verb: Verb::Configured,
@@ -322,13 +363,13 @@ impl<S: Store> Pipeline<S> {
 impl Configure {
     /// The handles of a cluster.
     fn handles_of(&self, plan: &ClusterPlan) -> ClusterHandles {
-        let known = self.clusters.get(plan.home()).cloned();
-        known.unwrap_or_else(|| ClusterHandles::new(plan))
+        let handles = self.clusters.get(plan.home()).cloned();
+        handles.expect("a plan comes with its handles")
     }
 }
 
 impl Cluster {
-    /// Sets a TTL or an apex, if it is of this cluster; gives the zones that are rendered again.
+    /// Sets a TTL or an apex, if it is of this cluster. Gives the zones that are rendered again.
     fn set(&mut self, change: &PlanChange) -> Vec<Name> {
         if let PlanChange::SetApex { zone, apex } = change {
             let Some(place) = self.plan.zones().position(|plan| plan.name == *zone) else {
@@ -339,7 +380,7 @@ impl Cluster {
             if before == Some(own_names(zone, apex)) {
                 self.dirty_tops.insert(place);
             } else {
-                // Objects may have the names that servers come to have, or leave.
+                // An object may have the name of a new or an old server.
                 self.all_dirty = true;
             }
             return vec![zone.clone()];
@@ -352,27 +393,15 @@ impl Cluster {
     }
 }
 
-/// The owners of the records that a zone has without objects.
+/// The owners of records that need no object.
 fn own_names(zone: &Name, apex: &ApexSettings) -> BTreeSet<Name> {
     let records = apex_records(zone, apex).into_iter();
     records.map(|record| record.owner).collect()
 }
 
-/// Takes the zones of a cluster out.
-fn detach_zones(cluster: &mut Cluster, loose: &mut Loose) {
-    for ClusterZone {
-        zone,
-        guard,
-        overlay,
-    } in std::mem::take(&mut cluster.zones)
-    {
-        loose.insert(zone.apex().clone(), (guard, overlay));
-    }
-}
-
 /// Gives a zone of a cluster the guard and the file that it had.
 fn attach_zone(held: &mut ClusterZone, loose: &mut Loose) {
-    if let Some((guard, overlay)) = loose.remove(held.zone.apex()) {
+    if let Some((guard, overlay)) = loose.zones.remove(held.zone.apex()) {
         let gate = held.guard.gate;
         held.guard = guard;
         held.guard.gate = gate;
@@ -384,8 +413,8 @@ fn attach_zone(held: &mut ClusterZone, loose: &mut Loose) {
 fn retentions(change: &PlanChange) -> Vec<(&Name, Retention)> {
     match change {
         PlanChange::AddCluster(plan)
-        | PlanChange::RestartSource(plan)
-        | PlanChange::SetCluster(plan) => {
+        | PlanChange::RestartSource { plan, .. }
+        | PlanChange::SetCluster { plan, .. } => {
             let zones = plan.zones();
             zones.map(|zone| (&zone.name, zone.retention)).collect()
         }

@@ -1,4 +1,4 @@
-//! Zone files in the writer: zones of their own, and what lies under the zones of clusters.
+//! Zone files in the writer: zones of their own, and files under the zones of clusters.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,27 +25,26 @@ use crate::{Pipeline, Store};
 pub(super) enum HeldFile {
     /// A zone of its own.
     Zone(Box<FileZone>),
-    /// It lies under this zone of a cluster.
+    /// A file under this zone of a cluster.
     Overlay(Name),
 }
 
 /// A zone that is a file.
 #[derive(Debug)]
 pub(super) struct FileZone {
-    /// The zone as readers know it.
+    /// The zone that readers share.
     pub(super) zone: Arc<Zone>,
-    /// How much of its past is kept.
     pub(super) retention: Retention,
-    /// The file's content when it was read last, and whether that is to be published.
+    /// The last content, and whether it is still to be published.
     content: Option<(Arc<ZoneFile>, bool)>,
-    /// Since when the file cannot be used; `None` while it can. Milliseconds since 1970 UTC.
+    /// Since when the file is bad, milliseconds since 1970 UTC.
     bad_since_ms: Option<u64>,
-    /// It looks at the zone's drafts. An edited file is meant: there is no gate.
+    /// Without a gate: a file is edited on purpose.
     pub(super) guard: Guard,
 }
 
 impl HeldFile {
-    /// The zone that it is, or lies under.
+    /// The zone of the file, or the zone above it.
     pub(super) fn zone(&self) -> &Name {
         match self {
             Self::Zone(own) => own.zone.apex(),
@@ -53,7 +52,7 @@ impl HeldFile {
         }
     }
 
-    /// The zone, where it is one of its own.
+    /// The zone, if it is one of its own.
     pub(super) fn own(&self) -> Option<&FileZone> {
         match self {
             Self::Zone(own) => Some(own),
@@ -61,7 +60,7 @@ impl HeldFile {
         }
     }
 
-    /// The zone, where it is one of its own, with its guard.
+    /// The zone with its guard, if it is one of its own.
     pub(super) fn guarded(&mut self) -> Option<(&Arc<Zone>, &mut Guard)> {
         match self {
             Self::Zone(own) => Some((&own.zone, &mut own.guard)),
@@ -71,7 +70,7 @@ impl HeldFile {
 }
 
 impl<S: Store> Pipeline<S> {
-    /// Has these files, too, with the numbers of their followers.
+    /// Adds files with the numbers of their followers.
     #[must_use]
     pub fn with_files(mut self, files: impl IntoIterator<Item = (SourceId, FilePlan)>) -> Self {
         for (source, plan) in files {
@@ -109,7 +108,7 @@ impl<S: Store> Pipeline<S> {
         })
     }
 
-    /// Takes in what became of a file.
+    /// Takes a reading of a file.
     pub(super) fn take_file(&mut self, source: SourceId, event: FileEvent) {
         let mut files = self.files.iter_mut();
         let held = files.find(|(known, _)| *known == source);
@@ -125,7 +124,7 @@ impl<S: Store> Pipeline<S> {
                 if let Some((cluster, place)) = self.cluster_of(&apex)
                     && let Some(overlay) = &mut cluster.zones[place].overlay
                 {
-                    // What was not begun is rendered from nothing.
+                    // A zone that waited for its file is rendered from nothing.
                     cluster.all_dirty |= overlay.file.is_none();
                     overlay.file = Some(content);
                     overlay.bad_since_ms = None;
@@ -141,16 +140,22 @@ impl<S: Store> Pipeline<S> {
             (FileEvent::Bad { since }, Some(HeldFile::Overlay(apex))) => {
                 let apex = apex.clone();
                 if let Some((cluster, place)) = self.cluster_of(&apex)
-                    && let Some(overlay) = &mut cluster.zones[place].overlay
+                    && let own = &mut cluster.zones[place]
+                    && let Some(overlay) = &mut own.overlay
                 {
                     overlay.bad_since_ms.get_or_insert(millis(since));
+                    // The cluster's names do not wait for a file that was never good.
+                    if overlay.file.is_none() && own.zone.current().is_none() {
+                        overlay.file = Some(Arc::new(ZoneFile::empty()));
+                        cluster.all_dirty = true;
+                    }
                     cluster.tell_stale();
                 }
             }
         }
     }
 
-    /// Adds what may be published of the zones that are files.
+    /// Adds drafts of zones that are files.
     pub(super) fn file_drafts(&mut self, now: Now, ready: &mut Vec<Ready>) {
         for (_, held) in &mut self.files {
             let HeldFile::Zone(own) = held else {
@@ -182,7 +187,7 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Notes that what the files say is durable.
+    /// Notes that the contents of files are durable.
     pub(super) fn settle_files(&mut self) {
         for (_, held) in &mut self.files {
             if let HeldFile::Zone(own) = held
@@ -195,8 +200,7 @@ impl<S: Store> Pipeline<S> {
     }
 }
 
-/// The draft of a zone that is a file, and the file's own serial; `None` without a SOA, which no file of a
-/// zone lacks.
+/// The draft of a zone that is a file, and the file's serial. `None` without a SOA, which every file of a zone has.
 fn file_draft(
     apex: &Name,
     current: Option<&Contents>,
@@ -212,7 +216,7 @@ fn file_draft(
     for node in file.nodes() {
         let known = zone.edit.contents().get(node.key());
         let is_same = known.is_some_and(|known| known.as_octets() == node.as_octets());
-        // The tag of what does not differ is never read.
+        // The tag of an unchanged node is never read.
         let tag = if is_same {
             0
         } else {

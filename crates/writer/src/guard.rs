@@ -1,8 +1,8 @@
-//! What stands between the renderings of a zone and its versions: the checks and the gate.
+//! Checks and gate between the renderings of a zone and its versions.
 //!
-//! A draft that may pass costs what it changes. One that may not is kept aside, and renderings go on on top of
-//! it: so a change while something is held costs what the change costs, too. Kept are the contents to be
-//! and which owners differ from the version that is served; the difference is made when it leaves.
+//! A draft that may pass costs what it changes. One that may not is kept, and the next renderings start from it, so a
+//! change while something is held costs no more. A kept draft has the new contents and the owners that differ from the
+//! served version. The difference is made when the draft is published.
 
 mod active_hold;
 mod kept;
@@ -27,30 +27,30 @@ use zone::{Contents, Draft, MemoryLimits, Zone};
 
 type Key = Box<[u8]>;
 
-/// What became of a request to let a held change out: the serial it has, or why it stays.
+/// The answer to a release or a hold: the serial of the version, or the reason for a refusal.
 pub type Released = Result<Serial, String>;
 
-/// What the gate did, for logs and counters.
+/// An event of the gate or of a hold, for logs and counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateEvent {
-    /// A change is held from now on.
+    /// A change is held.
     Held(HeldChange),
-    /// It was let out by hand.
+    /// An operator released it.
     Released {
-        /// Who did.
+        /// The operator.
         by: Arc<str>,
     },
-    /// What was missing is back, or what was wrong is mended.
+    /// The lost records are back, or the fault is fixed.
     Recovered,
-    /// Nobody came: it is published.
+    /// Its time is over and it is published.
     Expired,
-    /// An operator's order holds from now on.
+    /// A hold began.
     OnHold(Hold),
-    /// It is over.
+    /// A hold ended.
     Resumed {
-        /// The order.
+        /// The hold.
         hold: Hold,
-        /// Who ended it.
+        /// The operator that ended it, or the clock.
         by: Arc<str>,
     },
 }
@@ -70,7 +70,7 @@ impl GateEvent {
     }
 }
 
-/// The time, as interval and as date.
+/// The time on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) at: Instant,
@@ -78,55 +78,65 @@ pub(super) struct Now {
     pub(super) ms: u64,
 }
 
-/// A loss that was let through.
+/// The cause of a version that follows a later serial of theirs.
+const THE_SECONDARIES: &str = "the secondaries";
+
+/// A loss that passed.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
     at: Instant,
-    /// The records that were lost.
     lost: usize,
-    /// The records of the zone before.
+    /// The records of the zone before it.
     before: usize,
 }
 
 /// A draft that may become a version.
 pub(super) struct Ready {
     pub(super) zone: Arc<Zone>,
-    /// How much history its versions carry in memory.
+    /// The history that versions have in memory.
     pub(super) limits: MemoryLimits,
     pub(super) draft: ZoneDraft,
-    /// A serial that the version's should not be before.
+    /// The serial is not before this one.
     pub(super) wanted: Option<Serial>,
-    /// A serial that the version's has to be above.
+    /// The serial is above this one.
     pub(super) ahead: Option<Serial>,
 }
 
 /// The guard of one zone.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    /// What is held; `None` for nothing.
+    /// `None` holds nothing.
     pub(super) gate: Option<GateSettings>,
     kept: Option<Kept>,
     active_hold: Option<ActiveHold>,
     passed: Vec<Passed>,
-    /// The loss of the draft that is being committed; `None` when it has none.
+    /// The loss of the draft that is being committed.
     passing: Option<Passed>,
-    /// What some secondaries refuse, by owner.
+    /// Records that some secondaries refuse, by owner.
     warnings: BTreeMap<Key, Vec<Warning>>,
-    /// The warnings that nobody heard yet.
+    /// Warnings that were not reported yet.
     news: Vec<Warning>,
-    /// Whether the warnings differ from those last told.
+    /// Whether the warnings differ from those reported last.
     differs: bool,
-    /// Whether the whole zone was looked at in this run.
+    /// Whether the whole zone was rendered and checked.
     is_checked: bool,
-    /// Causes of the next version that differs, beside those of its records: until it is out, or until what was
-    /// rendered differs in nothing from what is served.
+    /// Causes of the next version besides those of its records. Dropped when a whole rendering differs in nothing from the
+    /// served version.
     pub(super) notes: Vec<Cause>,
-    /// A serial that others have and the next has to be above; `None` when none is ahead.
+    /// The serial of a secondary that is ahead. The next must be above it.
     pub(super) ahead: Option<Serial>,
+    /// An operator's wish for a later serial.
+    advance: Option<Advance>,
+}
+
+/// An operator's wish for a later serial.
+#[derive(Debug)]
+struct Advance {
+    by: Arc<str>,
+    asked: oneshot::Sender<Released>,
 }
 
 impl Guard {
-    /// A guard with this gate.
     pub(super) fn new(gate: Option<GateSettings>) -> Self {
         Self {
             gate,
@@ -134,41 +144,59 @@ impl Guard {
         }
     }
 
-    /// Begins again with the objects of another source: what is held was of the old one, apart from what an operator's rollback
-    /// leads back to. Notes wait for the first rendering.
-    pub(super) fn restart(&mut self, zone: &Zone) {
+    /// Keeps notes until the whole zone is rendered.
+    pub(super) fn await_rendering(&mut self) {
         self.is_checked = false;
+    }
+
+    /// Begins again with the objects of another source. What is held is of the old one and is dropped, unless a rollback leads
+    /// back to it.
+    pub(super) fn restart(&mut self, zone: &Zone) {
+        self.await_rendering();
         self.passed.clear();
         self.passing = None;
         if !self.has_rollback() {
+            self.refuse_release(zone);
             self.kept = None;
             zone.set_held(None);
         }
     }
 
-    /// The zone is gone, or is followed no more. True when an operator's order ends with that.
+    /// Answers the callers that wait for a release.
+    fn refuse_release(&mut self, zone: &Zone) {
+        if let Some(kept) = &mut self.kept {
+            answer(std::mem::take(&mut kept.asked), &is_changed(zone));
+        }
+    }
+
+    /// Ends the guard of a removed zone. True if a hold ends with it.
     pub(super) fn dismiss(&mut self, zone: &Zone) -> bool {
         zone.set_held(None);
         zone.set_hold(None);
-        self.standing().is_some()
+        self.refuse_release(zone);
+        let hold = self.active_hold.take();
+        hold.is_some_and(|hold| {
+            answer(hold.asked, &is_changed(zone));
+            true
+        })
     }
 
-    /// The contents that a rendering starts from, where they are not the served version's.
+    /// The contents that a rendering starts from, if not the served version's.
     pub(super) fn base(&self) -> Option<&Contents> {
         self.kept.as_ref().map(|kept| &kept.contents)
     }
 
-    /// Whether something is kept aside that does not leave with this commit.
+    /// Whether a kept draft stays after this commit.
     pub(super) fn holds(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.leaves.is_none())
     }
 
-    /// The next version that differs has this cause, too; a first version needs none.
+    /// Adds a cause of the next version. A first version has none.
     pub(super) fn note(&mut self, cause: Cause) {
         add_note(&mut self.notes, cause);
     }
 
-    /// When something that is kept aside leaves by itself.
+    /// When the kept draft is published by itself.
     pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
         if let Some(hold) = self.standing() {
             let left = Duration::from_millis(hold.until_ms?.saturating_sub(now.ms));
@@ -178,13 +206,13 @@ impl Guard {
         kept.since.at.checked_add(self.gate?.hold?)
     }
 
-    /// Someone wants what is held to leave; whether there is something.
+    /// Takes an operator's release of the kept draft.
     pub(super) fn release(&mut self, zone: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
-        let Some(asked) = self.unpin(by, asked) else {
+        let Some(asked) = self.end_by(by, asked) else {
             return;
         };
         let refusal = match &mut self.kept {
-            None => format!("nothing of {zone} is held"),
+            None => format!("no version of {zone} is held"),
             Some(kept) => match kept.faults.values().flatten().next() {
                 Some(fault) => {
                     format!(
@@ -197,11 +225,39 @@ impl Guard {
                 }
             },
         };
-        // Who asked may be gone.
         let _gone = asked.send(Err(refusal));
     }
 
-    /// Takes in a draft on top of [`Self::base`]; gives what is to be published now, if anything is.
+    /// An operator wants the next serial to be above this one. An earlier wish gets no answer.
+    pub(super) fn advance(
+        &mut self,
+        zone: &Zone,
+        serial: Serial,
+        by: &Arc<str>,
+        asked: oneshot::Sender<Released>,
+    ) {
+        let own = zone.current().map(|version| version.serial);
+        if let Some(own) = own.filter(|own| !serial.is_after(*own)) {
+            let apex = zone.apex();
+            let refusal = format!("{apex} has serial {own}, and serial {serial} is not after it");
+            // The client may be gone.
+            let _gone = asked.send(Err(refusal));
+            return;
+        }
+        self.ahead = Some(self.ahead.map_or(serial, |known| known.later(serial)));
+        let by = Arc::clone(by);
+        self.advance = Some(Advance { by, asked });
+    }
+
+    /// What brings a version that has no change: somebody has a later serial, or an operator wants one.
+    fn cause_of_ahead(&self) -> Arc<str> {
+        match &self.advance {
+            Some(advance) => format!("a later serial: {}", advance.by).into(),
+            None => THE_SECONDARIES.into(),
+        }
+    }
+
+    /// Takes a draft on top of [`Self::base`]. Gives the draft to publish now, if any.
     pub(super) fn take_in(&mut self, zone: &Zone, draft: ZoneDraft, now: Now) -> Option<ZoneDraft> {
         let current = zone.current();
         let served = current.as_ref().map(|version| &version.contents);
@@ -233,20 +289,20 @@ impl Guard {
         });
         let is_due = !draft.draft.is_empty() || self.ahead.is_some();
         is_due.then(|| {
-            let mut draft = with_cause(draft);
+            let mut draft = with_cause_of(draft, &self.cause_of_ahead());
             name_version(&mut draft, self.notes.iter().cloned());
             draft
         })
     }
 
-    /// The losses that passed and still count: what came in their place since then makes up for them.
+    /// The losses that passed and still count. Records that were added since make up for them.
     fn carried(&self, served: &Contents) -> usize {
         let lost: usize = self.passed.iter().map(|passed| passed.lost).sum();
         let before = self.passed.first().map_or(0, |passed| passed.before);
         lost.min(before.saturating_sub(served.record_count()))
     }
 
-    /// Keeps a draft aside, on top of what is kept already, unless it may leave.
+    /// Keeps a draft, on top of the one that is kept already, unless it may be published.
     fn keep(
         &mut self,
         served: &Contents,
@@ -263,7 +319,7 @@ impl Guard {
         self.leave(zone, now)
     }
 
-    /// What is kept aside, if it may leave now; for a zone without a new draft, too.
+    /// The kept draft, if it may be published now. Also for a zone without a new draft.
     pub(super) fn leave(&mut self, zone: &Zone, now: Now) -> Option<ZoneDraft> {
         self.end_in_time(now);
         if self.kept.is_none() && self.ahead.is_none() {
@@ -275,12 +331,14 @@ impl Guard {
             return Some(draft);
         }
         let is_on_hold = self.is_on_hold();
+        let cause = self.cause_of_ahead();
         let again = |contents: &Contents| {
             let draft = Draft::between(contents, contents.clone(), []);
-            with_cause(ZoneDraft {
+            let draft = ZoneDraft {
                 draft,
                 causes: Vec::new(),
-            })
+            };
+            with_cause_of(draft, &cause)
         };
         let Some(kept) = &mut self.kept else {
             return served.filter(|_| self.ahead.is_some()).map(again);
@@ -309,10 +367,8 @@ impl Guard {
             }
             Err(why) => {
                 kept.leaves = None;
-                for asked in kept.asked.drain(..) {
-                    // Who asked may be gone.
-                    let _gone = asked.send(Err(format!("{} stays as it is: {why}", zone.apex())));
-                }
+                let refusal = Err(format!("{} stays as it is: {why}", zone.apex()));
+                answer(std::mem::take(&mut kept.asked), &refusal);
                 let hold = self.gate.and_then(|gate| gate.hold);
                 let hold = hold.filter(|_| kept.faults.is_empty());
                 let until_ms = match &self.active_hold {
@@ -326,7 +382,7 @@ impl Guard {
                     since_ms: kept.since.ms,
                     until_ms,
                 };
-                // An order alone holds nothing.
+                // A hold without a change holds nothing back.
                 let differs = served.is_none_or(|served| kept.is_different(served));
                 let held = (differs || !is_on_hold).then_some(held);
                 if was_held.as_deref() != held.as_ref() {
@@ -337,7 +393,7 @@ impl Guard {
         }
     }
 
-    /// The commit that held what this guard gave out worked. Tells what came of it, once.
+    /// The commit with this guard's draft worked. Gives each event once.
     pub(super) fn settle(&mut self, zone: &Zone) -> Vec<GateEvent> {
         let mut events = Vec::new();
         events.extend(self.settle_gate(zone));
@@ -348,13 +404,17 @@ impl Guard {
         events
     }
 
-    /// Tells what the gate did.
+    /// Gives the event of the gate.
     fn settle_gate(&mut self, zone: &Zone) -> Option<GateEvent> {
         let is_on_hold = self.is_on_hold();
         if let Some(version) = zone.current() {
             let is_above = |other: &Serial| version.serial.is_after(*other);
             if self.ahead.as_ref().is_some_and(is_above) {
                 self.ahead = None;
+                if let Some(Advance { by: _, asked }) = self.advance.take() {
+                    // The client may be gone.
+                    let _gone = asked.send(Ok(version.serial));
+                }
             }
         }
         self.passed.extend(self.passing.take());
@@ -368,22 +428,19 @@ impl Guard {
         let was_told = kept.is_told;
         let asked = std::mem::take(&mut kept.asked);
         if event != GateEvent::Recovered {
-            // What was let out was looked at: it is the new measure.
+            // An operator accepted the loss: it counts no longer.
             self.passed.clear();
         }
         self.kept = None;
         zone.set_held(None);
         if let Some(version) = zone.current() {
-            for asked in asked {
-                // Who asked may be gone.
-                let _gone = asked.send(Ok(version.serial));
-            }
+            answer(asked, &Ok(version.serial));
         }
         was_told.then_some(event)
     }
 
-    /// Checks what a draft changes, and at first the whole zone; gives what is wrong at the owners it
-    /// touches, an empty list where all is well.
+    /// Checks the changes of a draft, at first the whole zone. Gives the faults of each touched owner; the list is empty if
+    /// there are none.
     fn look_at(&mut self, served: Option<&Contents>, draft: &Draft) -> BTreeMap<Key, Vec<Fault>> {
         let contents = &draft.contents;
         let apex = contents.apex();
@@ -392,7 +449,7 @@ impl Guard {
         if is_first {
             for node in contents.nodes() {
                 let found = check(apex, node.key(), Some(node));
-                // What was published before stays so.
+                // A fault that was published before is not held.
                 if served.is_none() && !found.faults.is_empty() {
                     faults.insert(node.key().into(), found.faults);
                 }
@@ -400,7 +457,7 @@ impl Guard {
             }
         }
         let mut keys = BTreeSet::new();
-        // All that a first version has was looked at above.
+        // A first version was checked as a whole.
         if !(is_first && served.is_none()) {
             keys.extend(owners_of(draft).map(|(key, _)| key));
         }
@@ -426,7 +483,6 @@ impl Guard {
         faults
     }
 
-    /// Notes the warnings of an owner.
     fn warn(&mut self, key: &[u8], warnings: Vec<Warning>) {
         if warnings.is_empty() {
             self.differs |= self.warnings.remove(key).is_some();
@@ -439,7 +495,7 @@ impl Guard {
         self.news.extend(warnings.into_iter().filter(is_new));
     }
 
-    /// The warnings, if they differ from those told last: all, and those that are new.
+    /// The warnings if they differ from those reported last: all, and the new ones.
     pub(super) fn warnings(&mut self) -> Option<(Vec<Warning>, Vec<Warning>)> {
         std::mem::take(&mut self.differs).then(|| {
             let all = self.warnings.values().flatten().cloned().collect();
@@ -448,7 +504,22 @@ impl Guard {
     }
 }
 
-/// The records that a draft takes away in a way that counts.
+/// The answer to callers that wait for a zone whose configuration changed.
+fn is_changed(zone: &Zone) -> Released {
+    let apex = zone.apex();
+    Err(format!(
+        "the configuration of {apex} changed meanwhile; look at it and try again"
+    ))
+}
+
+/// Answers callers; some may be gone.
+fn answer(asked: Vec<oneshot::Sender<Released>>, answer: &Released) {
+    for asked in asked {
+        let _gone = asked.send(answer.clone());
+    }
+}
+
+/// The number of records that a draft removes and that the gate counts.
 fn losses(served: &Contents, draft: &ZoneDraft) -> usize {
     let counted: Vec<bool> = draft.causes.iter().map(|group| counts(group)).collect();
     if !counted.contains(&true) {
@@ -466,21 +537,26 @@ fn losses(served: &Contents, draft: &ZoneDraft) -> usize {
         .sum()
 }
 
-/// A draft, where nothing differs with the cause of a version nonetheless: others have a later serial.
-pub(super) fn with_cause(mut draft: ZoneDraft) -> ZoneDraft {
+/// Gives an empty draft the cause that a secondary has a later serial.
+pub(super) fn with_cause(draft: ZoneDraft) -> ZoneDraft {
+    with_cause_of(draft, THE_SECONDARIES)
+}
+
+/// Gives an empty draft a cause.
+fn with_cause_of(mut draft: ZoneDraft, cause: &str) -> ZoneDraft {
     if draft.draft.is_empty() {
         draft.causes = vec![vec![Cause {
             verb: Verb::Restored,
             kind: None,
-            key: ObjectKey::new("", "the secondaries"),
+            key: ObjectKey::new("", cause),
             origin: Origin::default(),
         }]];
     }
     draft
 }
 
-/// Adds causes of a version, each in a group that no record names, where it differs from the one before. What records
-/// name already is not said twice.
+/// Adds causes of a version, each in a group without a record, if the version differs from the one before. Causes of records
+/// are not repeated.
 pub(super) fn name_version(draft: &mut ZoneDraft, causes: impl Iterator<Item = Cause>) {
     if draft.draft.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Orders of operators on their way to the guards: kept first, then carried out.
+//! Holds of operators on their way to the guards: stored first, then carried out.
 
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Goes on with orders that were made before this run; those about the zones in `over` are over, and forgotten
-    /// with the first commit.
+    /// Continues holds from before this run. Those of the zones in `over` are forgotten with the first commit.
     #[must_use]
     pub fn with_holds(mut self, restored: Vec<(Name, Restored)>, over: Vec<Name>) -> Self {
         self.over.extend(over.into_iter().map(|apex| (apex, false)));
@@ -33,19 +32,18 @@ impl<S: Store> Pipeline<S> {
         self
     }
 
-    /// Takes an order in; the next commit carries it out.
+    /// Takes a hold. The next commit carries it out.
     pub(super) fn hold(&mut self, apex: &Name, order: HoldOrder, asked: oneshot::Sender<Released>) {
         let answer = self.try_hold(apex, order);
         let now = self.now();
         match (answer, self.guard_of(apex)) {
             (Ok((hold, target)), Some((zone, guard))) => guard.hold(zone, hold, target, asked, now),
-            // Who asked may be gone.
             (Ok(_), None) => drop(asked.send(Err(not_guarded(apex)))),
             (Err(why), _) => drop(asked.send(Err(why))),
         }
     }
 
-    /// Makes an order durable; gives why it cannot be.
+    /// Makes a hold durable, or gives the reason for a refusal.
     fn try_hold(
         &mut self,
         apex: &Name,
@@ -65,12 +63,12 @@ impl<S: Store> Pipeline<S> {
         }
         let (hold, target) = order.resolve(guard.standing(), version.content_hash(), now);
         if hold.is_over(now.ms) {
-            return Err("that time is over already".to_owned());
+            return Err("that time is already over".to_owned());
         }
         self.store
             .save_hold(apex, Some(&hold))
-            .map_err(|error| format!("the order cannot be kept: {error}"))?;
-        // What was kept before it is overwritten.
+            .map_err(|error| format!("the hold cannot be stored: {error}"))?;
+        // An older entry is overwritten.
         self.over.remove(apex);
         Ok((hold, target))
     }
@@ -80,12 +78,12 @@ impl<S: Store> Pipeline<S> {
         self.guarded().find(|(zone, _)| zone.apex() == apex)
     }
 
-    /// Forgets the orders that are over with this commit, and those that could not be forgotten before. False
-    /// when the store refused one: it is tried again with the next commit.
-    pub(super) fn forget_pins(&mut self) -> bool {
+    /// Forgets holds that end with this commit, and those that could not be forgotten before. False if the store failed; the
+    /// next commit tries again.
+    pub(super) fn forget_holds(&mut self) -> bool {
         let over: Vec<Name> = self
             .guarded()
-            .filter(|(_, guard)| guard.unpins())
+            .filter(|(_, guard)| guard.ends())
             .map(|(zone, _)| zone.apex().clone())
             .collect();
         for apex in over {
@@ -106,7 +104,7 @@ impl<S: Store> Pipeline<S> {
     }
 }
 
-/// The answer for what is no zone of a cluster or a file.
+/// The refusal for a name that is no zone of a cluster or a file.
 pub(super) fn not_guarded(apex: &Name) -> String {
-    format!("there is no zone {apex} that follows a cluster or a file")
+    format!("{apex} is not a zone of a cluster or a file")
 }

@@ -1,9 +1,8 @@
 //! The single writer: changes in, versions out.
 //!
-//! One thread takes what the sources say, in batches, marks what is dirty, renders it, and commits:
-//! difference, serial, journal (synced), swap, tell. Whatever fails before the swap leaves the old
-//! versions serving; the dirty keys stay dirty and are tried again. One batch gives each zone that
-//! really differs one version, all in one write of the store.
+//! One thread takes the events of the sources in batches, marks dirty keys, renders them, and commits: difference, serial,
+//! journal (synced), swap, notify. If a step before the swap fails, the old versions are served, and the dirty keys are
+//! tried again. A batch gives each zone that differs one version, all in one write of the store.
 
 mod apex;
 mod attribute;
@@ -27,7 +26,7 @@ mod wait;
 mod why;
 mod zone_edit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,7 +40,7 @@ use provenance::Cause;
 use zone::check::Warning;
 use zone::hold::Hold;
 use zone::journal::Retention;
-use zone::{Candidate, Journaled, Version, Zone, ZoneSet};
+use zone::{Candidate, Journaled, PeerSerial, Version, Zone, ZoneSet};
 use zonefile::follow::FileEvent;
 
 use catalog::HeldCatalog;
@@ -57,24 +56,24 @@ pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, HoldOrder, Released, Restored, Target};
 pub use name::service_node;
 pub use plan::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
-pub use sender::{SourceId, SourceSender};
+pub use sender::{AskId, SourceId, SourceSender};
 pub use triggered::ServiceKind;
 pub use why::Reason;
 
-/// A change that comes so long after the last commit is committed at once; one that comes earlier
-/// belongs to a burst, and the writer waits for more of it.
+/// A change that comes so long after the last commit is committed at once. An earlier one belongs to a burst, and the writer
+/// waits for more of it.
 const BURST: Duration = Duration::from_millis(100);
 /// The most changes of one batch.
 const BATCH_CHANGES: usize = 4096;
-/// How long after a failed commit the next is tried.
+/// The time from a failed commit to the next try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// How changes of a burst are gathered for one version.
+/// How long changes of a burst are gathered for one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchSettings {
     /// How long the writer waits for further changes after the last one.
     pub quiet: Duration,
-    /// How long it gathers in all.
+    /// How long it waits in all.
     pub window: Duration,
 }
 
@@ -87,54 +86,72 @@ impl Default for BatchSettings {
     }
 }
 
-/// What the writer is told.
+/// An input of the writer.
 #[derive(Debug)]
 pub enum Input {
-    /// A cluster's source saw something.
+    /// An event of a cluster's source.
     Source {
-        /// Which source.
+        /// The number of the source.
         source: SourceId,
-        /// The event.
+        /// Its event.
         event: SourceEvent,
     },
     /// A zone file was read.
     File {
-        /// Which follower.
+        /// The number of the follower.
         source: SourceId,
-        /// The event.
+        /// The reading.
         event: FileEvent,
     },
     /// The configuration changed.
     Configure(Box<Configure>),
-    /// Someone wants what is held of a zone to be published.
+    /// An operator releases what is held of a zone.
     Release {
         /// The zone.
         zone: Name,
-        /// Who wants it.
+        /// The operator.
         by: Arc<str>,
-        /// Where to say what came of it.
+        /// Receives the result.
         asked: oneshot::Sender<Released>,
     },
-    /// Someone wants a zone to stay as it is or to go back to an old content.
+    /// An operator freezes a zone or rolls it back.
     Hold {
         /// The zone.
         zone: Name,
-        /// What is wanted.
+        /// The hold.
         order: Box<HoldOrder>,
-        /// Where to say what came of it.
+        /// Receives the result.
         asked: oneshot::Sender<Released>,
     },
-    /// Someone wants to know about a name of a zone.
+    /// An operator wants the next serial of a zone to be above this one.
+    Advance {
+        /// The zone.
+        zone: Name,
+        /// The serial.
+        serial: Serial,
+        /// The operator.
+        by: Arc<str>,
+        /// Receives the result.
+        asked: oneshot::Sender<Released>,
+    },
+    /// A question about a name of a zone.
     Why {
         /// The zone.
         zone: Name,
         /// The name.
         name: Name,
-        /// Where to say what is known.
+        /// Receives the reasons.
         asked: oneshot::Sender<Vec<Reason>>,
     },
-    /// The serials that secondaries have, as far as they said: nothing is published before this came.
-    Secondaries(Vec<(Name, Serial)>),
+    /// Secondaries were asked for their serials.
+    Secondaries {
+        /// The number of the asking.
+        ask: AskId,
+        /// The serials of the secondaries that answered.
+        serials: Vec<PeerSerial>,
+    },
+    /// A peer asked for the changes after a serial that is ahead of ours.
+    Ahead(PeerSerial),
 }
 
 /// Where versions become durable. The journal is one; tests have others.
@@ -145,25 +162,25 @@ pub trait Store {
     /// Makes candidates durable, all or none, before it returns.
     ///
     /// # Errors
-    /// When they are not durable; nothing of them may be shown then.
+    /// When they are not durable. None of them may be published then.
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error>;
 
-    /// A serial that is not before any serial of this zone that was ever shown.
+    /// A serial that is not before any published serial of this zone.
     fn floor(&self, apex: &Name) -> Option<Serial>;
 
-    /// What the next version has to say of versions that were lost before it.
+    /// Versions that were lost, as a cause of the next one.
     fn lost(&self, apex: &Name) -> Option<Cause> {
         let _apex = apex;
         None
     }
 
-    /// The causes of a record of the newest version, as the history knows them; none where it does not.
+    /// The causes of a record of the newest version, if the history has them.
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
         let (_apex, _record) = (apex, record);
         Vec::new()
     }
 
-    /// Keeps an operator's order about a zone, or that there is none any more, over restarts.
+    /// Stores the hold of a zone, or its end, for the next run.
     ///
     /// # Errors
     /// When it is not durable.
@@ -172,7 +189,7 @@ pub trait Store {
         Ok(())
     }
 
-    /// Sets how much of a zone's past is kept.
+    /// Sets how much history of a zone is kept.
     fn set_retention(&mut self, apex: &Name, retention: Retention) {
         let (_apex, _retention) = (apex, retention);
     }
@@ -191,58 +208,58 @@ pub trait Store {
         Ok(())
     }
 
-    /// A commit is about to ask for [`Self::origin`]s, and to be made.
+    /// Called before a commit and its calls of [`Self::origin`].
     fn prepare(&mut self) {}
 
-    /// Does a small portion of housekeeping; says whether there is more.
+    /// Does a small portion of background work. Returns whether there is more.
     fn idle(&mut self) -> bool;
 
-    /// When [`Self::idle`] wants to be called again though there was no more to do; `None` for not before the next
-    /// input.
+    /// When to call [`Self::idle`] again although there was no more to do. `None`: with the next input.
     fn again_after(&self) -> Option<Duration> {
         None
     }
 }
 
-/// Hears what the writer does: metrics, logs.
+/// Observes the writer, for metrics and logs.
 pub trait Observer: Send {
     /// A version was published.
     fn published(&self, version: &Version, added: usize, removed: usize);
-    /// A batch was committed: how long the commit took, when its changes were seen.
+    /// A batch was committed in this time. `latencies` are those of its changes.
     fn committed(&self, commit: Duration, latencies: &[Duration]);
-    /// What a slice of a Service told is published, this long after it happened.
+    /// A change of a Service's slices is published, with the time since it happened.
     fn programmed(&self, service: ServiceKind, latency: Duration) {
         let (_service, _latency) = (service, latency);
     }
     /// A commit failed and will be tried again.
     fn failed(&self, error: &str);
-    /// An order about a zone is over, but the store cannot forget it yet; said once while that lasts.
+    /// A hold is over, but the store cannot forget it yet. Called once for each hold.
     fn not_forgotten(&self, zone: &Name, error: &str) {
         let (_zone, _error) = (zone, error);
     }
-    /// The problems of a cluster's objects changed: all that there are in all clusters, and those that are new.
+    /// The problems of objects changed: all problems of all clusters, and the new ones.
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
-    /// The gate did something.
+    /// An event of the gate or of a hold.
     fn gate(&self, zone: &Name, event: &GateEvent) {
         let (_zone, _event) = (zone, event);
     }
-    /// What some secondaries refuse of a zone changed: all there is, and what is new.
+    /// The warnings of a zone changed: all, and the new ones.
     fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
         let (_zone, _all, _new) = (zone, all, new);
     }
-    /// A cluster's sources were listed completely for the first time.
-    fn synced(&self, cluster: usize);
+    /// A peer has a serial that is not before ours. The next serial is above it if `counts`.
+    fn peer_is_ahead(&self, reported: &PeerSerial, counts: bool) {
+        let (_reported, _counts) = (reported, counts);
+    }
+    /// The source of a cluster was listed completely for the first time.
+    fn synced(&self, source: &str);
 }
 
 /// The writer.
 pub struct Pipeline<S> {
-    /// The zones as readers know them.
     zones: Arc<ZoneSet>,
-    /// The clusters.
     clusters: Vec<Cluster>,
     /// The zone files, with their followers.
     files: Vec<(SourceId, HeldFile)>,
-    /// The catalogs.
     catalogs: Vec<HeldCatalog>,
     store: S,
     clock: Arc<dyn Clock>,
@@ -252,9 +269,9 @@ pub struct Pipeline<S> {
     seen: Vec<Instant>,
     /// When the last commit ended.
     last_commit: Option<Instant>,
-    /// Whether nothing is published before it is known what secondaries have.
-    awaits_secondaries: bool,
-    /// The zones whose orders are over and still to be forgotten by the store; whether it was said that it cannot.
+    /// The askings of secondaries that have to end before anything is published.
+    awaited: BTreeSet<AskId>,
+    /// Zones whose holds are over and not yet forgotten by the store, and whether the failure was reported.
     over: BTreeMap<Name, bool>,
 }
 
@@ -267,7 +284,7 @@ impl<S> std::fmt::Debug for Pipeline<S> {
 }
 
 impl<S: Store> Pipeline<S> {
-    /// A writer for these clusters, whose zones are in `zones`. They hold what the store knew already.
+    /// A writer for these clusters. `zones` has the versions from the store.
     pub fn new(
         zones: Arc<ZoneSet>,
         clusters: Vec<(ClusterPlan, ClusterHandles)>,
@@ -288,12 +305,12 @@ impl<S: Store> Pipeline<S> {
             batch: BatchSettings::default(),
             seen: Vec::new(),
             last_commit: None,
-            awaits_secondaries: false,
+            awaited: BTreeSet::new(),
             over: BTreeMap::new(),
         }
     }
 
-    /// Whether everything of a source's cluster was listed; ServiceImports only when `with_imports` says so.
+    /// Whether everything of a source's cluster was listed, with `with_imports` also ServiceImports.
     #[must_use]
     pub fn is_synced(&self, source: SourceId, with_imports: bool) -> bool {
         let mut clusters = self.clusters.iter();
@@ -303,7 +320,7 @@ impl<S: Store> Pipeline<S> {
         })
     }
 
-    /// Works until all senders are gone; then hands the store back. For a thread of its own.
+    /// Works until all senders are gone, then gives the store back. For a thread of its own.
     pub fn run(mut self, inputs: &mut mpsc::Receiver<Input>) -> S {
         let mut failed = false;
         loop {
@@ -324,7 +341,7 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// The next input; housekeeping of the store fills the time until it comes.
+    /// The next input. The store does background work until it comes.
     fn next_or_idle(&mut self, inputs: &mut mpsc::Receiver<Input>) -> Next {
         loop {
             match inputs.try_recv() {
@@ -344,7 +361,7 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Takes in what else is waiting and, within a burst, what comes within the batch window.
+    /// Takes waiting inputs and, in a burst, those of the batch window.
     fn gather(&mut self, inputs: &mut mpsc::Receiver<Input>) {
         let now = self.clock.now();
         let in_burst = |last| now.saturating_duration_since(last) < BURST;
@@ -368,62 +385,83 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Takes one input in.
+    /// Takes one input.
     pub fn take(&mut self, input: Input) {
         match input {
             Input::Source { source, event } => self.take_event(source, event),
             Input::File { source, event } => self.take_file(source, event),
             Input::Configure(configure) => self.configure(*configure),
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
-            // Who asked may be gone.
+            Input::Advance {
+                zone,
+                serial,
+                by,
+                asked,
+            } => match self.guard_of(&zone) {
+                Some((known, guard)) => guard.advance(known, serial, &by, asked),
+                // The client may be gone.
+                None => drop(asked.send(Err(not_guarded(&zone)))),
+            },
             Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
             Input::Hold { zone, order, asked } => self.hold(&zone, *order, asked),
-            Input::Secondaries(serials) => self.take_serials(&serials),
+            Input::Secondaries { ask, serials } => {
+                self.awaited.remove(&ask);
+                for reported in &serials {
+                    self.take_serial(reported);
+                }
+            }
+            Input::Ahead(reported) => self.take_serial(&reported),
         }
     }
 
-    /// Gathers changes by these settings.
+    /// Sets how changes are gathered.
     #[must_use]
     pub const fn with_batch(mut self, batch: BatchSettings) -> Self {
         self.batch = batch;
         self
     }
 
-    /// Publishes nothing before [`Input::Secondaries`] came.
+    /// Publishes nothing before this asking of secondaries has ended.
     #[must_use]
-    pub fn awaiting_secondaries(mut self) -> Self {
-        self.awaits_secondaries = true;
+    pub fn awaiting_secondaries(mut self, ask: AskId) -> Self {
+        self.awaited.insert(ask);
         self
     }
 
-    /// Lets a held change out with the next commit.
+    /// Releases a held change with the next commit.
     fn release(&mut self, apex: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
         match self.guard_of(apex) {
             Some((zone, guard)) => guard.release(zone.apex(), by, asked),
-            // Who asked may be gone.
             None => drop(asked.send(Err(not_guarded(apex)))),
         }
     }
 
-    /// Takes in what secondaries have: where one is ahead of us, the next serial is above its.
-    fn take_serials(&mut self, serials: &[(Name, Serial)]) {
-        self.awaits_secondaries = false;
-        for (apex, serial) in serials {
-            let later = |known: Option<Serial>| known.map_or(*serial, |known| known.later(*serial));
-            for catalog in &mut self.catalogs {
-                let zone = &catalog.zone;
-                let own = zone.current().map(|version| version.serial);
-                if zone.apex() == apex && own.is_none_or(|own| serial.is_after(own)) {
-                    catalog.ahead = Some(later(catalog.ahead));
-                }
+    /// Takes in the serial of a peer. If it is ahead of ours and credible, the next serial is above it.
+    fn take_serial(&mut self, reported: &PeerSerial) {
+        let unix_seconds = self.now().ms / 1000;
+        let floor = self.store.floor(&reported.zone);
+        let serial = reported.serial;
+        let mut catalogs = self.catalogs.iter_mut();
+        let catalog = catalogs.find(|catalog| catalog.zone.apex() == &reported.zone);
+        let (zone, ahead) = if let Some(catalog) = catalog {
+            (&catalog.zone, &mut catalog.ahead)
+        } else {
+            let mut guarded = self.guarded();
+            match guarded.find(|(zone, _)| zone.apex() == &reported.zone) {
+                Some((zone, guard)) => (zone, &mut guard.ahead),
+                None => return,
             }
-            if let Some((zone, guard)) = self.guarded().find(|(zone, _)| zone.apex() == apex) {
-                let own = zone.current().map(|version| version.serial);
-                if own.is_none_or(|own| serial.is_after(own)) {
-                    guard.ahead = Some(later(guard.ahead));
-                }
-            }
+        };
+        let own = zone.current().map(|version| version.serial).or(floor);
+        if own.is_some_and(|own| serial <= own) {
+            return;
         }
+        let counts =
+            own.is_none_or(|own| serial.is_after(own)) && reported.counts(own, unix_seconds);
+        if counts {
+            *ahead = Some(ahead.map_or(serial, |known| known.later(serial)));
+        }
+        self.observer.peer_is_ahead(reported, counts);
     }
 
     /// All zones, each with its guard.

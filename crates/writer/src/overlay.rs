@@ -15,20 +15,19 @@ use zonefile::ZoneFile;
 
 use crate::zone_edit::ZoneEdit;
 
-/// The most owners of one reading of a file whose lines are named in the history; the others name the
-/// file.
+/// The most owners of one reading whose lines are named in the history. Others name the file.
 const LINES_NAMED: usize = 1000;
 
 /// A file under one zone of a cluster.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    /// What it says; `None` until it was read.
+    /// Its content; `None` until it was read.
     pub(super) file: Option<Arc<ZoneFile>>,
-    /// What it said when the zone was last rendered.
+    /// The content in the last rendering.
     pub(super) shown: Option<Arc<ZoneFile>>,
-    /// The cluster's names as they were rendered last.
+    /// The cluster's names of the last rendering.
     pub(super) layer: Option<Contents>,
-    /// Since when it cannot be used; `None` while it can. Milliseconds since 1970 UTC.
+    /// Since when it is bad, milliseconds since 1970 UTC.
     pub(super) bad_since_ms: Option<u64>,
 }
 
@@ -43,7 +42,7 @@ impl Overlay {
         }
     }
 
-    /// Whether the file says something else than what was rendered.
+    /// Whether the content differs from the last rendering.
     pub(super) fn is_due(&self) -> bool {
         match (&self.file, &self.shown) {
             (Some(file), Some(shown)) => !Arc::ptr_eq(file, shown),
@@ -52,7 +51,7 @@ impl Overlay {
     }
 }
 
-/// What is to be kept of a zone with a file under it once it is durable.
+/// The state of a zone with a file under it, for the next rendering.
 #[derive(Debug)]
 pub(super) struct Layer {
     /// The place of the zone.
@@ -61,14 +60,14 @@ pub(super) struct Layer {
     pub(super) shown: Option<Arc<ZoneFile>>,
 }
 
-/// The causes that lie in one reading of a file.
+/// The causes from one reading of a file.
 pub(super) struct FileCauses<'a> {
     /// All causes of the batch.
     causes: &'a mut Vec<Cause>,
     file: &'a str,
     /// How many lines were named.
     named: usize,
-    /// The file as a whole: as what comes from it, and as what is gone from it.
+    /// The file as a whole: for new records, and for removed ones.
     whole: [Option<u32>; 2],
 }
 
@@ -108,7 +107,7 @@ impl<'a> FileCauses<'a> {
         place
     }
 
-    /// The line of an owner; the file when the owner is not in it any more.
+    /// The line of an owner, or the file if the owner is gone.
     pub(super) fn of_owner(&mut self, file: &ZoneFile, key: &[u8]) -> u32 {
         match file.spot(key) {
             None => self.whole(Verb::Deleted),
@@ -185,7 +184,7 @@ fn replace_all(
             }
             let known = merged.edit.contents().get(node.key());
             let is_same = known.is_some_and(|known| known.as_octets() == node.as_octets());
-            // The tag of what does not differ is never read.
+            // The tag of an unchanged node is never read.
             let tag = if is_same {
                 0
             } else {

@@ -17,9 +17,9 @@ pub struct ZonePlan {
     pub name: Name,
     /// The settings of its apex.
     pub apex: ApexSettings,
-    /// How much of its past is kept.
+    /// The history that is kept.
     pub retention: Retention,
-    /// Which losses are held; `None` for none.
+    /// `None` holds nothing.
     pub gate: Option<GateSettings>,
 }
 
@@ -30,28 +30,28 @@ pub struct ExternalPlan {
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
-    /// How they are written.
+    /// Their settings.
     pub settings: ExternalSettings,
 }
 
 impl ExternalPlan {
-    /// All its zones, those of names first.
+    /// All zones, those of names first.
     pub fn zones(&self) -> impl Iterator<Item = &ZonePlan> {
         self.forward.iter().chain(&self.reverse)
     }
 }
 
-/// What a file is to the writer.
+/// The use of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePlan {
     /// A zone of its own.
     Zone {
         /// The zone.
         zone: Name,
-        /// How much of its past is kept.
+        /// The history that is kept.
         retention: Retention,
     },
-    /// It lies under a zone of a cluster.
+    /// A file under a zone of a cluster.
     Overlay {
         /// That zone.
         zone: Name,
@@ -59,7 +59,7 @@ pub enum FilePlan {
 }
 
 impl FilePlan {
-    /// The zone that it is, or lies under.
+    /// The zone of the file, or the zone above it.
     #[must_use]
     pub const fn zone(&self) -> &Name {
         match self {
@@ -68,29 +68,39 @@ impl FilePlan {
     }
 }
 
-/// A catalog and what it may list.
+/// A catalog and its possible members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogPlan {
     /// The catalog's own zone.
     pub zone: Name,
-    /// How much of its past is kept.
+    /// The history that is kept.
     pub retention: Retention,
     /// Its SOA.
     pub soa: Soa,
-    /// The zones that it may list, each once.
+    /// Possible members, each once.
     pub members: Vec<CatalogMember>,
 }
 
-/// One difference of two plans: what the running writer is to do. Clusters are named by their home.
+/// One difference of two plans: what the running writer is to do. Clusters are named by the home that they had before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanChange {
-    /// There is a cluster more.
+    /// A new cluster.
     AddCluster(ClusterPlan),
-    /// A cluster is seen through another source, or its source is asked for other objects: all is listed again.
-    RestartSource(ClusterPlan),
-    /// The objects of a cluster are rendered otherwise, or into other zones.
-    SetCluster(ClusterPlan),
-    /// A cluster is no more.
+    /// A cluster has another source, or its source reads other objects or at another rate: all is listed again.
+    RestartSource {
+        /// The cluster.
+        cluster: Name,
+        /// Its new plan.
+        plan: ClusterPlan,
+    },
+    /// The objects of a cluster are rendered in another way, or into other zones.
+    SetCluster {
+        /// The cluster.
+        cluster: Name,
+        /// Its new plan.
+        plan: ClusterPlan,
+    },
+    /// A removed cluster.
     RemoveCluster(Name),
     /// The records of a cluster have another TTL.
     SetTtl {
@@ -99,74 +109,73 @@ pub enum PlanChange {
         /// The TTL.
         ttl: Ttl,
     },
-    /// A zone has another apex.
+    /// Another apex.
     SetApex {
         /// The zone.
         zone: Name,
         /// The settings of its apex.
         apex: ApexSettings,
     },
-    /// Other losses of a zone are held.
+    /// Another gate.
     SetGate {
         /// The zone.
         zone: Name,
-        /// Which; `None` for none.
+        /// `None` holds nothing.
         gate: Option<GateSettings>,
     },
-    /// Another part of a zone's past is kept.
+    /// Another retention.
     SetRetention {
         /// The zone.
         zone: Name,
-        /// How much.
+        /// The retention.
         retention: Retention,
     },
-    /// There is a zone file more, or one is to be read otherwise.
+    /// A new zone file, or one with other settings.
     SetFile(FilePlan),
-    /// There is no file for this zone any more.
+    /// The file of this zone is removed.
     RemoveFile(Name),
-    /// There is a catalog more, or one lists other zones.
+    /// A new catalog, or one with other settings.
     SetCatalog(CatalogPlan),
-    /// A catalog is no more.
+    /// A removed catalog.
     RemoveCatalog(Name),
 }
 
 /// The zones of one cluster and how they are rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterPlan {
-    /// A name for logs and status: where the facts come from.
+    /// The name of the source, for logs and status.
     pub source: String,
     /// Forward zones; PTRs point into the first.
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.
     pub reverse: Vec<ZonePlan>,
-    /// Zones of a set of clusters, of the ServiceImports. Where `forward` is empty the reverse zones hold
-    /// only what leads to them.
+    /// Zones of ServiceImports. If `forward` is empty, the reverse zones have only PTRs to them.
     pub clusterset: Vec<ZonePlan>,
     /// External zones.
     pub external: Vec<ExternalPlan>,
     /// The kinds of objects that are watched.
     pub kinds: Kinds,
-    /// Where we are reached, to find the Service in front of us.
+    /// Our addresses and ports, to find the Service in front of us.
     pub front: Front,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
-    /// The only namespaces that are seen; `None` for all.
+    /// The visible namespaces; `None` for all.
     pub namespaces: Option<BTreeSet<String>>,
     /// Whether Services with cluster IPs and no ready endpoint are hidden.
     pub hides_empty_services: bool,
-    /// Whether handlers read which namespaces are seen.
+    /// Whether handlers read the table of namespaces.
     pub publishes_namespaces: bool,
-    /// Whether handlers read which headless Services are seen.
+    /// Whether handlers read the table of headless Services.
     pub publishes_headless: bool,
-    /// Whether handlers read which pod has which address.
+    /// Whether handlers read the table of pods by address.
     pub publishes_clients: bool,
 }
 
 impl ClusterPlan {
-    /// The zone whose name servers the others name: no other cluster has it.
+    /// The zone whose name servers the other zones have. No other cluster has it.
     ///
     /// # Panics
-    /// Where there is no zone of names: no directive is without.
+    /// Without a zone of names. Every directive has one.
     #[must_use]
     pub fn home(&self) -> &Name {
         let mut names = self.forward.iter().chain(&self.clusterset);
@@ -188,7 +197,7 @@ impl ClusterPlan {
         all.find(|zone| zone.name == *name)
     }
 
-    /// Makes a change of settings, if it is of this cluster: whether objects or tops are rendered otherwise then.
+    /// Makes a change of settings, if it is of this cluster. Returns whether something has to be rendered.
     pub fn set(&mut self, change: &PlanChange) -> bool {
         match change {
             PlanChange::SetRetention { zone, retention } => {
@@ -215,8 +224,8 @@ impl ClusterPlan {
                 is_own
             }
             PlanChange::AddCluster(_)
-            | PlanChange::RestartSource(_)
-            | PlanChange::SetCluster(_)
+            | PlanChange::RestartSource { .. }
+            | PlanChange::SetCluster { .. }
             | PlanChange::RemoveCluster(_)
             | PlanChange::SetFile(_)
             | PlanChange::RemoveFile(_)
@@ -250,21 +259,20 @@ impl ClusterPlan {
         is_clusterset || (place < first && self.forward.is_empty())
     }
 
-    /// The zones that nothing else waits for: those of ServiceImports, which a cluster may not have,
-    /// beside zones of its own.
+    /// The zones that nothing waits for: those of ServiceImports besides a cluster's own zones. A cluster may not have
+    /// ServiceImports.
     pub fn dispensable_zones(&self) -> impl Iterator<Item = &ZonePlan> {
         self.clusterset.iter().filter(|_| !self.forward.is_empty())
     }
 
-    /// Whether what is in a namespace may be seen: it exists and is not hidden.
+    /// Whether a namespace exists and is visible.
     #[must_use]
     pub fn sees_namespace(&self, state: &State, name: &str) -> bool {
         let allowed = self.namespaces.as_ref();
         allowed.is_none_or(|allowed| allowed.contains(name)) && state.has_namespace(name)
     }
 
-    /// A Service that may be seen: it exists, its namespace exists and is not hidden, nor is it for having
-    /// no endpoint.
+    /// A visible Service: it and its namespace exist, and neither is hidden.
     #[must_use]
     pub fn sees_service<'a>(&self, state: &'a State, key: &ObjectKey) -> Option<&'a Service> {
         if !self.sees_namespace(state, &key.namespace) {
@@ -279,7 +287,7 @@ impl ClusterPlan {
         (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(service)
     }
 
-    /// A headless Service that may be seen, with its slices.
+    /// A visible headless Service, with its slices.
     #[must_use]
     pub fn headless_service(&self, state: &State, key: &ObjectKey) -> Option<HeadlessService> {
         let service = self.sees_service(state, key)?;
@@ -289,14 +297,14 @@ impl ClusterPlan {
         })
     }
 
-    /// The place in [`Self::zones`] of the reverse zone that holds an address: the longest that fits.
+    /// The place in [`Self::zones`] of the longest reverse zone of an address.
     #[must_use]
     pub fn reverse_zone_of(&self, address: IpAddr) -> Option<usize> {
         closest(&self.reverse, address).map(|place| self.forward.len() + place)
     }
 }
 
-/// The place of the reverse zone that holds an address: the longest that fits.
+/// The place of the longest reverse zone of an address.
 pub(super) fn closest(zones: &[ZonePlan], address: IpAddr) -> Option<usize> {
     let owner = Name::reverse_of(address);
     zones

@@ -25,14 +25,14 @@ use zone::{Contents, Edit, Node};
 /// What a rendering gives: a draft for each zone, in the plan's order, and what could not be rendered.
 #[derive(Debug)]
 pub(super) struct Rendering {
-    /// Drafts, empty ones too.
+    /// All drafts, also empty ones.
     pub(super) drafts: Vec<ZoneDraft>,
     /// Problems of the keys that were rendered, by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// How many Services, addresses and names of pods were rendered: the work done.
+    /// The numbers of rendered Services, addresses and names of pods.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests count the work"))]
     pub(super) work: [usize; 3],
-    /// What is kept of the zones with a file under them.
+    /// The layers of zones with a file under them.
     pub(super) layers: Vec<Layer>,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct Renderer<'a> {
     pub(super) plan: &'a ClusterPlan,
     /// The edits, in the plan's order.
     pub(super) edits: Vec<ZoneEdit>,
-    /// What could not be rendered.
+    /// Objects that could not be rendered.
     problems: BTreeMap<FactKey, Vec<Problem>>,
-    /// What the edits begin with, in the plan's order.
+    /// The contents before the edits, in the plan's order.
     zones: &'a [ClusterZone],
     is_whole: bool,
-    /// The cause of what neither layer of a zone has, where a zone is rendered whole.
+    /// The cause of records that neither layer has any more, when a zone is rendered whole.
     gone: BTreeSet<u32>,
 }
 
@@ -125,8 +125,8 @@ pub(super) fn render_all(
 }
 
 impl<'a> Renderer<'a> {
-    /// A renderer on top of the current versions; where a file lies under a zone, on top of the
-    /// cluster's own layer, or of nothing when everything is rendered.
+    /// A renderer on top of the current versions. With a file under a zone, it starts from the cluster's layer, or from nothing
+    /// when everything is rendered.
     fn new(
         state: &'a State,
         plan: &'a ClusterPlan,
@@ -152,12 +152,12 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// A Service that may be seen.
+    /// A visible Service.
     pub(super) fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
         self.plan.sees_service(self.state, key)
     }
 
-    /// The node of a pod's name in a forward zone, if such a pod is there and may be seen.
+    /// The node of a pod's name in a forward zone, if there is a visible pod.
     fn pod_node(&self, at: &PodAddress, apex: &Name) -> Option<Node> {
         let is_seen = self.state.has_pod(at) && self.plan.sees_namespace(self.state, &at.namespace);
         let record = is_seen.then(|| pod_record(&at.namespace, at.address, apex, self.plan.ttl))?;
@@ -192,7 +192,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The nodes of a Service in a forward zone, in canonical order; none when it is hidden.
+    /// The nodes of a Service in a forward zone, in canonical order. None if it is hidden.
     fn service_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
         let Some(service) = self.exposed(key) else {
             return Vec::new();
@@ -203,7 +203,7 @@ impl<'a> Renderer<'a> {
         nodes_of(rendered.records, apex)
     }
 
-    /// Notes what of a key could not be rendered.
+    /// Notes the problems of a key.
     fn note(&mut self, key: FactKey, problems: Vec<Problem>) {
         if !problems.is_empty() {
             let known = self.problems.entry(key).or_default();
@@ -307,7 +307,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Ends all edits; `work` is how many Services, addresses and pods were rendered.
+    /// Ends all edits. `work`: the numbers of rendered Services, addresses and pods.
     fn finish(self, mut causes: Vec<Cause>, work: [usize; 3]) -> Rendering {
         let mut layers = Vec::new();
         let mut drafts = Vec::new();
@@ -315,7 +315,7 @@ impl<'a> Renderer<'a> {
         for ((place, edit), (plan, zone)) in self.edits.into_iter().enumerate().zip(zones) {
             let edit = match &zone.overlay {
                 None => edit,
-                // What is rendered of a zone whose file is not known is not used.
+                // The rendering of a zone whose file was not read is not used.
                 Some(overlay) if overlay.file.is_none() => edit,
                 Some(overlay) => {
                     let is_new = self.is_whole || overlay.layer.is_none();

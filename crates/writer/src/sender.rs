@@ -6,10 +6,14 @@ use zonefile::follow::FileEvent;
 
 use crate::Input;
 
-/// The number of a source of a cluster, or of a follower of a file. One that takes the place of another has another number, so
-/// that late events of the old one count for nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// The number of a cluster's source or of a file's follower. A replacement has another number, so late events of the old one
+/// are ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceId(pub u64);
+
+/// The number of one asking of all secondaries for their serials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskId(pub u64);
 
 /// The inputs of the writer for one source: its events carry its number.
 #[derive(Debug, Clone)]

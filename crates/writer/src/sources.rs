@@ -13,12 +13,11 @@ use crate::sender::SourceId;
 use crate::triggered::Triggered;
 use crate::{BATCH_CHANGES, Pipeline, Store};
 
-/// The most changes of which it is counted how long they took: while the store refuses nothing more is kept, as of
-/// their causes.
+/// The most changes whose latency is counted. More may come while the store fails.
 pub(super) const SEEN_MOST: usize = 16 * BATCH_CHANGES;
 
 impl<S: Store> Pipeline<S> {
-    /// Takes in an event of a cluster's source.
+    /// Takes an event of a cluster's source.
     pub(super) fn take_event(&mut self, source: SourceId, event: SourceEvent) {
         let now_ms = millis(self.clock.wall());
         let mut clusters = self.clusters.iter_mut();
@@ -32,7 +31,7 @@ impl<S: Store> Pipeline<S> {
                 triggered,
             } => {
                 let triggered = Triggered::of(&change, triggered);
-                // Nobody waits for a change without effect.
+                // A change without effect has no latency.
                 if cluster.apply(change, now_ms) {
                     note_seen(&mut self.seen, seen);
                     cluster.await_version(triggered);
@@ -49,8 +48,8 @@ impl<S: Store> Pipeline<S> {
             SourceEvent::Fresh(part) => {
                 let source = &*cluster.plan.source;
                 match part {
-                    Part::Cluster => tracing::info!(source, "the source is there"),
-                    Part::Imports => tracing::info!(source, "ServiceImports are there"),
+                    Part::Cluster => tracing::info!(source, "the source is reachable"),
+                    Part::Imports => tracing::info!(source, "ServiceImports are reachable"),
                 }
                 cluster.mark_stale(part, 0);
             }
@@ -67,7 +66,7 @@ pub(super) fn note_seen(all: &mut Vec<Instant>, seen: Instant) {
 }
 
 impl Cluster {
-    /// Applies a change to the facts. False when it has no effect.
+    /// Applies a change to the facts. False if it has no effect.
     fn apply(&mut self, change: Change, now_ms: u64) -> bool {
         let changes = self.dirty.changes;
         self.state.apply(change, &mut self.dirty);
@@ -79,8 +78,7 @@ impl Cluster {
         self.dirty.changes > changes
     }
 
-    /// Notes on every zone whether its source is there; `since_ms` is 0 when it is. Zones that need ServiceImports need
-    /// all else too.
+    /// Sets since when a part of the source is away; 0 if it is there.
     fn mark_stale(&self, part: Part, since_ms: u64) {
         let gauges = &self.handles.gauges;
         let gauge = match part {
@@ -88,10 +86,7 @@ impl Cluster {
             Part::Imports => &gauges.imports_stale_since_ms,
         };
         gauge.store(since_ms, Ordering::Relaxed);
-        // An earlier run's version stays stale until this run has rendered the cluster.
-        if since_ms > 0 || !self.all_dirty {
-            self.tell_stale();
-        }
+        self.tell_stale();
     }
 }
 
@@ -104,16 +99,16 @@ fn text_of_loss(part: Part, cluster: &Cluster) -> &'static str {
     let plan = &cluster.plan;
     match part {
         Part::Cluster if plan.zones().any(|zone| has_version(&zone.name)) => {
-            "the source is away; the last version is served as stale"
+            "the source is unreachable; the last version is served as stale"
         }
         Part::Cluster => {
-            "the source is away; nothing can be answered until it is there: there is no version yet"
+            "the source is unreachable; its zones answer SERVFAIL until it is reachable, because they have no version yet"
         }
         Part::Imports if plan.clusterset.iter().any(|zone| has_version(&zone.name)) => {
-            "ServiceImports are away; the last version of their zones is served as stale"
+            "ServiceImports are unreachable; the last version of their zones is served as stale"
         }
         Part::Imports => {
-            "ServiceImports are away; their zones cannot be answered until they are there"
+            "ServiceImports are unreachable; their zones answer SERVFAIL until they are reachable"
         }
     }
 }
@@ -132,10 +127,10 @@ mod tests {
         let plan: ClusterPlan = crate::tests::plan().plan;
         let zones = plan.zones().map(|plan| Arc::new(Zone::new(&plan.name)));
         let zones = ZoneSet::new(zones.collect());
-        let handles = ClusterHandles::new(&plan);
+        let handles = ClusterHandles::new(SourceId(0), &plan);
         let cluster = Cluster::new(plan, handles, &zones);
         let text = text_of_loss(Part::Cluster, &cluster);
-        assert!(text.contains("nothing can be answered"), "{text}");
+        assert!(text.contains("its zones answer SERVFAIL"), "{text}");
         let version = zone::testing::zone("cluster.local.", 1, &[])
             .current()
             .unwrap();
@@ -143,6 +138,6 @@ mod tests {
         let text = text_of_loss(Part::Cluster, &cluster);
         assert!(text.contains("served as stale"), "{text}");
         let text = text_of_loss(Part::Imports, &cluster);
-        assert!(text.contains("cannot be answered"), "{text}");
+        assert!(text.contains("their zones answer SERVFAIL"), "{text}");
     }
 }

@@ -11,6 +11,7 @@ mod files;
 mod gate;
 mod imports;
 mod laws;
+mod moves;
 mod parsed_names;
 mod situations;
 
@@ -30,8 +31,9 @@ use ops::HandClock;
 use proptest::prelude::*;
 use provenance::{FactKey, Kind, ObjectKey, Origin};
 use worlds::{Event, Objects, any_event, any_options, fresh, key_of, list, same_options, seen};
-use zone::Contents;
-use zone::journal::{Retention, next_serial};
+use zone::journal::Retention;
+use zone::next_serial;
+use zone::{Contents, Proof};
 
 use super::*;
 use crate::render::{Rendering, render_dirty};
@@ -42,6 +44,16 @@ const RETENTION: Retention = Retention {
     octets: 1 << 20,
     ..Retention::DEFAULT
 };
+
+/// A serial that a peer has.
+fn reported(zone: &Name, serial: u32, proof: Proof) -> PeerSerial {
+    PeerSerial {
+        zone: zone.clone(),
+        peer: "192.0.2.1:53".parse().unwrap(),
+        serial: Serial::decode(serial),
+        proof,
+    }
+}
 
 /// A store that keeps nothing, and fails when told.
 #[derive(Default)]
@@ -93,7 +105,7 @@ impl Observer for Deaf {
     fn committed(&self, _: Duration, _: &[Duration]) {}
     fn failed(&self, _: &str) {}
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 }
 
 /// A plan with its zones, and with what is published beside them. Clones share these.
@@ -113,14 +125,14 @@ impl World {
         let zones = plan.zones().map(|plan| Arc::new(Zone::new(&plan.name)));
         Self {
             zones: Arc::new(ZoneSet::new(zones.collect())),
-            handles: ClusterHandles::new(&plan),
+            handles: ClusterHandles::new(SourceId(0), &plan),
             plan,
         }
     }
 
     /// The same zones under another plan.
     fn replanned(self, plan: ClusterPlan) -> Self {
-        let handles = ClusterHandles::new(&plan);
+        let handles = ClusterHandles::new(SourceId(0), &plan);
         Self {
             plan,
             handles,
@@ -277,7 +289,7 @@ fn configure(
         clusters: [(home, world.handles.clone())].into(),
         files: BTreeMap::new(),
         cause: cause.map(str::to_owned),
-        awaits_secondaries: false,
+        awaits_secondaries: None,
         done,
     })));
     assert_eq!(result.try_recv(), Ok(Ok(())));
@@ -319,6 +331,12 @@ fn seen_at(change: Change, seen: Instant) -> SourceEvent {
 fn of_first(event: SourceEvent) -> Input {
     let source = SourceId(0);
     Input::Source { source, event }
+}
+
+/// The end of the first asking of secondaries.
+fn secondaries(serials: Vec<PeerSerial>) -> Input {
+    let ask = AskId(0);
+    Input::Secondaries { ask, serials }
 }
 
 /// A source that lost a part of its cluster.

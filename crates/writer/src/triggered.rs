@@ -16,14 +16,14 @@ use crate::cluster::Cluster;
 /// A kind of Service, as CoreDNS's metric tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceKind {
-    /// One with an address of its own.
+    /// With a cluster IP.
     ClusterIp,
-    /// One without; a controller wrote its slices, so it has a selector.
+    /// Without one. A controller wrote its slices, so it has a selector.
     HeadlessWithSelector,
 }
 
 impl ServiceKind {
-    /// The word in the metric.
+    /// The label of the metric.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ pub(super) struct Triggered {
 }
 
 impl Triggered {
-    /// What a change tells, where it is a slice of a Service and says when it happened.
+    /// From a change of a Service's slice with its time.
     pub(super) fn of(change: &Change, at: Option<SystemTime>) -> Option<Self> {
         let at = at?;
         let Change::Applied(Fact::EndpointSlice(slice)) = change else {
@@ -57,8 +57,8 @@ impl Triggered {
 }
 
 impl Cluster {
-    /// Keeps what a slice told until the next version, of each Service what happened first. Before everything
-    /// was listed nothing can be published, and nobody knows for how long.
+    /// Keeps a change until the next version, the first of each Service. Not before everything was listed: nothing can be
+    /// published then.
     pub(super) fn await_version(&mut self, triggered: Option<Triggered>) {
         if let (Some(Triggered { service, at }), true) = (triggered, self.state.is_synced()) {
             let first = self.triggered.entry(service).or_insert(at);
@@ -66,8 +66,7 @@ impl Cluster {
         }
     }
 
-    /// What is published now, and how long after it happened; a cluster whose clock is ahead of ours
-    /// has waited for nothing.
+    /// The published changes, with the time since they happened. It is zero if the cluster's clock is ahead of ours.
     pub(super) fn programmed(&mut self, now: SystemTime) -> Vec<(ServiceKind, Duration)> {
         let triggered = std::mem::take(&mut self.triggered);
         if self.zones.iter().any(|zone| zone.guard.holds()) {

@@ -65,7 +65,10 @@ mod tests {
 
     /// An input that does nothing.
     fn input() -> Input {
-        Input::Secondaries(Vec::new())
+        Input::Secondaries {
+            ask: crate::AskId(0),
+            serials: Vec::new(),
+        }
     }
 
     #[test]

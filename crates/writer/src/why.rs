@@ -14,7 +14,7 @@ use crate::{ClusterPlan, Pipeline, Store};
 /// One thing to know about a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// A word for machines; it never changes its meaning.
+    /// A word for programs. Its meaning never changes.
     pub code: &'static str,
     /// A sentence for people.
     pub text: String,
@@ -29,7 +29,7 @@ impl Reason {
 }
 
 impl<S: Store> Pipeline<S> {
-    /// What is to be known about a name of a zone.
+    /// The reasons for the records of a name.
     pub(super) fn why(&mut self, apex: &Name, name: &Name) -> Vec<Reason> {
         let mut reasons = Vec::new();
         let clusters = self.clusters.iter();
@@ -61,11 +61,13 @@ fn held_text(zone: &Zone) -> String {
     let why = zone.held().map(|held| held.why.to_string());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     let apex = zone.apex();
-    format!("a version that waits has something else at this name{why}; zonewright release {apex}")
+    format!(
+        "a held version has other content at this name{why}; to publish it: zonewright release {apex}"
+    )
 }
 
 impl Cluster {
-    /// What the facts say about a name of one of the zones.
+    /// The reasons from the facts.
     fn why(&self, place: usize, apex: &Name, name: &Name, reasons: &mut Vec<Reason>) {
         if !self.state.is_synced() {
             let text = "the cluster was not listed completely in this run yet";
@@ -104,7 +106,7 @@ struct Facts<'a> {
     state: &'a State,
     /// What is made of them.
     plan: &'a ClusterPlan,
-    /// What could not be written of an object.
+    /// The problems of an object.
     problems: &'a dyn Fn(&FactKey) -> &'a [Problem],
 }
 
@@ -146,15 +148,14 @@ impl Facts<'_> {
         if self.namespace(namespace, reasons) {
             let text = match self.plan.kinds.contains(Kind::Pod) {
                 true => format!("no pod of {namespace} with the address {name} is seen"),
-                false => "names of pods are there with `pods verified`, or for addresses such as \
-                          10-244-1-5 with `pods insecure`"
+                false => "names of pods exist with `pods verified`, or with `pods insecure` for addresses such as 10-244-1-5"
                     .to_owned(),
             };
             reasons.push(Reason::new("no-pod", text));
         }
     }
 
-    /// Whether a namespace is seen; says why not.
+    /// Whether a namespace is visible; adds the reason if not.
     fn namespace(&self, namespace: &str, reasons: &mut Vec<Reason>) -> bool {
         if self.plan.sees_namespace(self.state, namespace) {
             return true;
@@ -216,7 +217,7 @@ impl Facts<'_> {
         below(service, rest, reasons);
     }
 
-    /// What could not be written of an object.
+    /// The problems of an object.
     fn problems_of(&self, kind: Kind, key: &ObjectKey, reasons: &mut Vec<Reason>) {
         let key = key.clone();
         for problem in (self.problems)(&FactKey { kind, key }) {
@@ -280,7 +281,7 @@ impl Facts<'_> {
                 "no-address",
                 format!("Service {key} has no address outside the cluster"),
             ),
-            Some(_) => ("service", format!("Service {key} is reached from outside")),
+            Some(_) => ("service", format!("Service {key} has an outer address")),
         };
         reasons.push(Reason::new(code, text));
     }
@@ -320,7 +321,7 @@ fn below(service: &Service, below: Below<'_>, reasons: &mut Vec<Reason>) {
     };
     let endpoint = String::from_utf8_lossy(endpoint);
     let text = format!(
-        "below a headless Service are its ready endpoints, by host name or address; of {key} none is called {endpoint}"
+        "below a headless Service are its ready endpoints, by host name or address; {key} has none with the name {endpoint}"
     );
     reasons.push(Reason::new("endpoint-name", text));
 }

@@ -37,7 +37,7 @@ impl ZoneEdit {
         next
     }
 
-    /// Sets what stands at and below a name to exactly these nodes.
+    /// Replaces everything at and below a name by these nodes.
     pub(crate) fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
         let Some(key) = name.sort_key(self.edit.contents().apex()) else {
             return;
@@ -47,7 +47,7 @@ impl ZoneEdit {
         self.edit.replace_subtree(key.as_bytes(), nodes, tag);
     }
 
-    /// Sets what stands at the owner of an address.
+    /// Sets the node of an address.
     pub(crate) fn put_address(
         &mut self,
         address: IpAddr,
@@ -66,8 +66,8 @@ impl ZoneEdit {
         }
     }
 
-    /// Takes what stands at and below a name and is none of these nodes, which must be in canonical order: it
-    /// goes for the causes of what stays there. Costs what stands there.
+    /// Removes everything at and below a name except these nodes, which must be in canonical order. The causes are those of the
+    /// nodes that stay. The cost follows the number of nodes there.
     pub(crate) fn remove_others(&mut self, base: &Name, nodes: &[Node], tag: u32) {
         let contents = self.edit.contents();
         let Some(key) = base.sort_key(contents.apex()) else {
@@ -85,7 +85,7 @@ impl ZoneEdit {
         }
     }
 
-    /// Sets the whole zone to its own records and these nodes; an earlier version's others go.
+    /// Replaces the whole zone by its own records and these nodes.
     pub(crate) fn put_whole(
         &mut self,
         plan: &ZonePlan,
@@ -108,7 +108,7 @@ impl ZoneEdit {
         let gone = self.tag(&whole.vanished);
         let own = nodes_of(own, &plan.name);
         nodes.extend(own.into_iter().map(|node| (node, tag)));
-        // The sort is stable: an apex that has PTRs stands before the same without.
+        // The sort is stable: an apex with PTRs comes before the same without.
         nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
         nodes.dedup_by(|(after, _), (before, _)| after == before);
         self.edit.set_soa(soa(&plan.apex));
@@ -118,14 +118,14 @@ impl ZoneEdit {
 
 /// The causes of a whole rendering that no single object has.
 pub(crate) struct WholeCauses {
-    /// For what comes from the configuration.
+    /// For records from the configuration.
     pub(crate) configured: BTreeSet<u32>,
-    /// For what an earlier run published and no object asks for any more.
+    /// For records of an earlier run that no object has any more.
     pub(crate) vanished: BTreeSet<u32>,
 }
 
 impl WholeCauses {
-    /// Puts them beside others; gives their places.
+    /// Appends them to others; gives their places.
     pub(crate) fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
         let mut whole = |verb| {
             let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");

@@ -60,7 +60,7 @@ impl fmt::Display for Fault {
             Self::AliasBeside { owner, alias } => {
                 write!(
                     f,
-                    "{owner} has {alias} beside records that may not be beside it"
+                    "{owner} has {alias} beside records that are not allowed there"
                 )
             }
             Self::Soa { owner } => write!(f, "{owner} has a SOA of its own"),
@@ -87,14 +87,14 @@ pub enum Warning {
         owner: String,
         /// The type.
         rtype: Rtype,
-        /// How many there are.
+        /// Their number.
         count: usize,
     },
     /// More types at an owner than BIND takes.
     Types {
         /// The owner.
         owner: String,
-        /// How many there are.
+        /// Their number.
         count: usize,
     },
     /// A delegation at a wildcard (RFC 4592 section 4.2).
@@ -289,24 +289,24 @@ mod tests {
             (
                 "z.",
                 &[(2, 1, 4), (5, 1, 4)],
-                Some("z. has CNAME beside records that may not be beside it"),
+                Some("z. has CNAME beside records that are not allowed there"),
             ),
             ("a.z.", &[(5, 1, 4)], None),
             (
                 "a.z.",
                 &[(5, 2, 4)],
-                Some("a.z. has CNAME beside records that may not be beside it"),
+                Some("a.z. has CNAME beside records that are not allowed there"),
             ),
             (
                 "a.z.",
                 &[(1, 1, 4), (5, 1, 4)],
-                Some("a.z. has CNAME beside records that may not be beside it"),
+                Some("a.z. has CNAME beside records that are not allowed there"),
             ),
             ("a.z.", &[(39, 1, 4), (1, 1, 4)], None),
             (
                 "a.z.",
                 &[(39, 2, 4)],
-                Some("a.z. has DNAME beside records that may not be beside it"),
+                Some("a.z. has DNAME beside records that are not allowed there"),
             ),
             ("a.z.", &[(6, 1, 4)], Some("a.z. has a SOA of its own")),
         ] {

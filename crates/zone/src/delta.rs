@@ -14,7 +14,7 @@ use crate::{Contents, Edit, Link, Node};
 pub struct Step {
     /// The number of the version it leads to: without gaps, the same for all processes, never on the wire.
     pub seq: u64,
-    /// When the version was made, milliseconds since 1970 UTC.
+    /// The time when the version was made, milliseconds since 1970 UTC.
     pub time_ms: u64,
     /// Serial and SOA fields of the version before; `None` for the first.
     pub from: Option<(Serial, Soa)>,
@@ -64,10 +64,10 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeltaError {
     /// A record to be removed is missing.
-    #[error("a record that is to be removed is not in the zone: {0}")]
+    #[error("cannot remove a record that is not in the zone: {0}")]
     Absent(String),
     /// A record to be added exists already.
-    #[error("a record that is to be added is in the zone already: {0}")]
+    #[error("cannot add a record that is already in the zone: {0}")]
     Present(String),
     /// An owner is not within the zone.
     #[error("a record's owner is not in the zone: {0}")]

@@ -41,7 +41,7 @@ impl GateSettings {
     }
 }
 
-/// Why a version is not published.
+/// The reason why a version is not published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// It loses too many records.
@@ -105,10 +105,10 @@ impl std::fmt::Display for Why {
 pub struct HeldChange {
     /// Why.
     pub why: Why,
-    /// When it was first held, milliseconds since 1970 UTC.
+    /// The time when it was first held, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// When it is published at the latest, milliseconds since 1970 UTC; `None`: when an operator releases it or its
-    /// fault is fixed.
+    /// The time when it is published at the latest, milliseconds since 1970 UTC; `None`: when an operator releases it
+    /// or its fault is fixed.
     pub until_ms: Option<u64>,
 }
 
@@ -197,7 +197,7 @@ mod tests {
             (vec![cause(Listed, "")], true),
             (vec![cause(Configured, "")], true),
             (vec![cause(Restored, "")], false),
-            // A namespace that is deleted takes along what a list then lacks.
+            // The objects of a deleted namespace are then missing from a list.
             (vec![cause(Deleted, ""), cause(Vanished, "")], false),
             (vec![cause(Applied, ""), cause(Vanished, "")], true),
             (vec![cause(Deleted, "a.yaml:1")], true),

@@ -13,9 +13,9 @@ use crate::{Contents, Draft, Edit, Hash, Node};
 /// A freeze or rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// When it began, milliseconds since 1970 UTC.
+    /// The time when it began, milliseconds since 1970 UTC.
     pub since_ms: u64,
-    /// When it ends, milliseconds since 1970 UTC; `None`: when it is released.
+    /// The time when it ends, milliseconds since 1970 UTC; `None`: when it is released.
     pub until_ms: Option<u64>,
     /// The operator.
     pub by: Arc<str>,

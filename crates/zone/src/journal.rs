@@ -31,6 +31,7 @@ mod codec;
 mod commit;
 mod difference;
 mod head;
+mod incarnation;
 mod index;
 mod large_steps;
 mod load;
@@ -42,6 +43,7 @@ mod recover;
 mod reopening;
 mod repair;
 mod retention;
+mod rights;
 mod salvage;
 mod scan;
 pub mod serial_files;
@@ -57,13 +59,13 @@ mod topic;
 mod upkeep;
 mod verify;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{Candidate, Journaled, MemoryLimits, Version};
+use crate::{Candidate, Journaled, MemoryLimits, Version, next_serial};
 use codec::HEAD;
 use dns::{Name, Serial};
 use head::Head;
@@ -97,6 +99,9 @@ const COMMIT_PORTION_MOST: usize = 512;
 /// Entries that one call of [`Journal::idle`] may write or remove.
 const IDLE_PORTION: usize = 64;
 
+/// How far ahead of the clock a zone continues when its folder turns out to be a copy, in seconds.
+const COPY_MARGIN_SECONDS: u64 = 3600;
+
 /// Returns the time of day in milliseconds since 1970 UTC.
 pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -119,7 +124,7 @@ pub struct Loaded {
     pub notes: Vec<String>,
 }
 
-/// Why a zone cannot be loaded.
+/// The reason why a zone cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The database cannot be read or written.
@@ -135,7 +140,7 @@ pub enum LoadError {
     Open(#[from] OpenError),
 }
 
-/// Why versions could not be made durable. The commit can be tried again.
+/// The reason why versions could not be made durable. The commit can be tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The file `serials` could not be written.
@@ -146,6 +151,18 @@ pub enum CommitError {
     /// The database could not be written.
     #[error("{0}; the last version is served until it can be written")]
     Store(#[from] StoreError),
+    /// A serial would go back.
+    #[error(
+        "zone {apex}: serial {serial} is not after serial {previous}; the version is not published"
+    )]
+    Backwards {
+        /// The zone.
+        apex: Name,
+        /// The serial of the newest version.
+        previous: Serial,
+        /// The serial of the version after it.
+        serial: Serial,
+    },
     /// The database could not be opened again after an earlier failure.
     #[error("{0}; the last version is served until it can be written")]
     Open(#[from] OpenError),
@@ -178,17 +195,6 @@ impl Stored {
 
 type Zones = BTreeMap<Name, Stored>;
 
-/// Returns the serial of the next version: above the previous one and above the floor ([`Journal::floor`]), or the
-/// clock when it is ahead of both.
-#[must_use]
-pub fn next_serial(previous: Option<Serial>, floor: Option<Serial>, unix_seconds: u64) -> Serial {
-    let lowest = match (floor, previous) {
-        (Some(floor), Some(previous)) => Some(floor.later(previous)),
-        (floor, previous) => floor.or(previous),
-    };
-    Serial::after(lowest, unix_seconds)
-}
-
 /// The journal of all zones.
 pub struct Journal {
     dir: StateDir,
@@ -200,6 +206,8 @@ pub struct Journal {
     next_id: u32,
     /// For zones whose retention is not the default.
     retention: BTreeMap<Name, Retention>,
+    /// Zones whose history may be longer than a retention that was set since their last version.
+    new_limits: BTreeSet<Name>,
     serials: Serials,
     /// The file `newest`, which shows later how much was lost.
     newest: Newest,
@@ -222,6 +230,8 @@ pub struct Journal {
     damaged_commits: u32,
     /// How often in a row the upkeep failed because of damage.
     damaged_upkeep: u32,
+    /// Whether this run may publish versions ([`Self::begin`]).
+    is_begun: bool,
 }
 
 impl fmt::Debug for Journal {
@@ -277,6 +287,7 @@ impl Journal {
             zones: Arc::new(RwLock::new(scan.zones)),
             next_id: scan.next_id,
             retention: BTreeMap::new(),
+            new_limits: BTreeSet::new(),
             serials,
             newest,
             is_noted: known.is_exact,
@@ -290,8 +301,58 @@ impl Journal {
             reopening: Reopening::default(),
             damaged_commits: 0,
             damaged_upkeep: 0,
+            is_begun: false,
         };
         Ok((journal, OpenReport { notes }))
+    }
+
+    /// Begins a run that publishes versions. The folder becomes its owner's alone. If the folder is a copy, other versions may have been published since it
+    /// was made: then each zone continues above its ceiling and an hour ahead of the clock, and has lost versions
+    /// ([`Self::lost`]). Returns what was found, in sentences for an operator.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the folder cannot be read or written.
+    pub fn begin(&mut self) -> Result<Vec<String>, OpenError> {
+        let dir = self.dir.path().to_owned();
+        let unusable = |doing| {
+            let dir = dir.clone();
+            move |source| OpenError::Unusable { dir, doing, source }
+        };
+        let mut notes = Vec::new();
+        rights::restrict(&dir, &mut notes);
+        if incarnation::is_copy(&dir).map_err(unusable("reading a file in it"))? {
+            let floors = self.floors_of_copy();
+            // All of this is durable before the folder is no copy any more.
+            self.serials
+                .cover(&floors)
+                .map_err(unusable("writing the serials"))?;
+            for (apex, floor) in floors {
+                let kept = self.zones().get(&apex).map(|stored| stored.head.serial);
+                self.losses.doubt(&apex, kept, floor);
+                self.floors.insert(apex, floor);
+            }
+            self.note_newest();
+            notes.push(format!(
+                "the state folder {} is a copy: other versions may have been published since it was made; all zones \
+                 continue with serials above those that these can have",
+                dir.display()
+            ));
+        }
+        incarnation::renew(&dir).map_err(unusable("writing to it"))?;
+        self.is_begun = true;
+        Ok(notes)
+    }
+
+    /// The serials above which the zones of a copied folder continue.
+    fn floors_of_copy(&self) -> Vec<(Name, Serial)> {
+        let ahead = (self.clock)() / 1000 + COPY_MARGIN_SECONDS;
+        let zones = self.zones();
+        let floors = zones.values().map(|stored| {
+            let floor = self.floors.get(&stored.apex).copied();
+            let floor = next_serial(Some(stored.head.serial), floor, ahead);
+            (stored.apex.clone(), floor)
+        });
+        floors.collect()
     }
 
     /// Whether this existing folder is empty apart from files that do no harm, so that no journal was ever opened in
@@ -301,9 +362,13 @@ impl Journal {
         repair::is_unused(dir)
     }
 
-    /// Sets how much history of a zone is kept.
+    /// Sets how much history of a zone is kept. What is too much is dropped with the next version, or by [`Self::idle`].
     pub fn set_retention(&mut self, apex: &Name, retention: Retention) {
-        self.retention.insert(apex.to_lower(), retention);
+        let apex = apex.to_lower();
+        let before = self.retention.insert(apex.clone(), retention);
+        if before.unwrap_or_default() != retention {
+            self.new_limits.insert(apex);
+        }
     }
 
     /// A serial that the zone's next one must be above, even if the database was lost; `None` when the previous
@@ -414,7 +479,13 @@ impl Journal {
         let synced = self.store.sync();
         self.store.close();
         synced?;
-        self.serials.settle(&newest).map_err(CommitError::Serials)
+        self.serials
+            .settle(&newest)
+            .and_then(|()| match self.is_begun {
+                true => incarnation::renew(self.dir.path()),
+                false => Ok(()),
+            })
+            .map_err(CommitError::Serials)
     }
 }
 

@@ -48,8 +48,18 @@ pub(super) fn any_history(most: usize) -> impl Strategy<Value = Vec<EditPlan>> {
 
 /// A history that is the same in every run.
 pub(super) fn fixed_history(edits: usize) -> Vec<EditPlan> {
+    edits_of(proptest::test_runner::TestRunner::deterministic(), edits)
+}
+
+/// The history of a seed.
+pub(super) fn seeded_history(seed: u64, edits: usize) -> Vec<EditPlan> {
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed.to_be_bytes(); 4].concat());
+    edits_of(TestRunner::new_with_rng(Config::default(), random), edits)
+}
+
+fn edits_of(mut runner: proptest::test_runner::TestRunner, edits: usize) -> Vec<EditPlan> {
     use proptest::strategy::ValueTree;
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
     (0..edits)
         .map(|_| any_edit().new_tree(&mut runner).unwrap().current())
         .collect()

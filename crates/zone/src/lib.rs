@@ -15,6 +15,7 @@ mod laws;
 mod link;
 pub mod lookup;
 mod net_cache;
+mod next_serial;
 mod node;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -24,5 +25,6 @@ pub use contents::Contents;
 pub use delta::{DeltaError, Net, Step};
 pub use digest::{ContentTree, Hash, Link};
 pub use edit::{Draft, Edit};
+pub use next_serial::{PeerSerial, Proof, next_serial};
 pub use node::{Node, RrsetRef, Rrsets};
 pub use version::{Candidate, Journaled, MemoryLimits, Version, Zone, ZoneSet};

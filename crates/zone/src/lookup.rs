@@ -26,11 +26,11 @@ pub struct Answer<'v> {
     aliases: [Option<&'v Node>; MAX_ALIASES],
     /// The RRset of the requested type.
     data: Option<LinkSet<'v>>,
-    /// How the answer ends.
+    /// The end of the answer.
     pub end: End<'v>,
 }
 
-/// How an answer ends. `at` is the last name that was looked up: the target of an alias, or `None` for the name in
+/// The end of an answer. `at` is the last name that was looked up: the target of an alias, or `None` for the name in
 /// the question.
 #[derive(Debug, Clone, Copy)]
 pub enum End<'v> {

@@ -26,7 +26,7 @@ pub struct Version {
     pub seq: u64,
     /// The serial.
     pub serial: Serial,
-    /// When it was made, milliseconds since 1970 UTC.
+    /// The time when it was made, milliseconds since 1970 UTC.
     pub time_ms: u64,
     /// The records without the SOA's serial.
     pub contents: Contents,
@@ -120,8 +120,8 @@ impl Version {
         self.condensed.net(from, steps)
     }
 
-    /// How many versions the one with this serial is behind; `None` when the history in memory does not reach back to
-    /// it. Costs a search through that many steps.
+    /// The number of versions that the one with this serial is behind; `None` when the history in memory does not reach
+    /// back to it. Costs a search through that many steps.
     #[must_use]
     pub fn behind(&self, serial: Serial) -> Option<usize> {
         if serial == self.serial {
@@ -296,7 +296,7 @@ pub struct Zone {
     apex: Name,
     /// `None` before the first version.
     current: ArcSwapOption<Version>,
-    /// When the source was lost, milliseconds since 1970 UTC; 0 while it is connected.
+    /// The time when the source was lost, milliseconds since 1970 UTC; 0 while it is connected.
     stale_since_ms: AtomicU64,
     held: ArcSwapOption<HeldChange>,
     hold: ArcSwapOption<Hold>,
@@ -360,7 +360,7 @@ impl Zone {
         self.published.subscribe()
     }
 
-    /// When the source was lost, milliseconds since 1970 UTC; `None` while it is connected.
+    /// The time when the source was lost, milliseconds since 1970 UTC; `None` while it is connected.
     #[must_use]
     pub fn stale_since_ms(&self) -> Option<u64> {
         Some(self.stale_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)

@@ -1,4 +1,4 @@
-//! Checks of a zone file whose lines could all be read.
+//! Checks a zone file whose lines are all readable.
 
 use std::collections::BTreeMap;
 
@@ -37,16 +37,38 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    pub(super) fn run(&self) -> Vec<FileProblem> {
+    /// The problems that make the file unusable.
+    pub(super) fn problems(&self) -> Vec<FileProblem> {
         let mut problems = Vec::new();
-        if self.role == Role::Zone {
-            self.check_apex(&mut problems);
+        if self.role == Role::Zone && self.soa.is_none() {
+            let message = format!("the zone {} has no SOA", self.apex);
+            problems.push(self.whole.problem(message));
         }
         for places in self.owners.values() {
             self.check_owner(places, &mut problems);
         }
         problems.sort_by(|a, b| a.spot.cmp(&b.spot));
         problems
+    }
+
+    /// The name servers of the zone that the zone has no address of.
+    pub(super) fn warnings(&self) -> Vec<FileProblem> {
+        let is_zone = self.role == Role::Zone;
+        let places = self.at(self.apex).iter().filter(|_| is_zone);
+        let servers = places.map(|place| &self.records[*place]);
+        let servers = servers.filter(|server| server.record.rtype == Rtype::NS);
+        let mut warnings: Vec<_> = servers.filter_map(|it| self.lost_server(it)).collect();
+        warnings.sort_by(|a, b| a.spot.cmp(&b.spot));
+        warnings
+    }
+
+    fn lost_server(&self, server: &Placed) -> Option<FileProblem> {
+        let target = target_of(server)?;
+        let is_lost = target.is_within(self.apex)
+            && self.cut_above(&target).is_none()
+            && !self.has_address(&target);
+        let message = || format!("name server {target} has no address in the zone: add A or AAAA");
+        is_lost.then(|| server.spot.problem(message()))
     }
 
     /// The records of a type at an owner.
@@ -63,35 +85,6 @@ impl Check<'_> {
         let key = name.sort_key(self.apex);
         key.and_then(|key| self.owners.get(&key))
             .map_or(&[], Vec::as_slice)
-    }
-
-    /// A zone has a SOA, and name servers with addresses.
-    fn check_apex(&self, problems: &mut Vec<FileProblem>) {
-        let places = self.at(self.apex);
-        let whole = self.soa.unwrap_or(&self.whole);
-        if self.soa.is_none() {
-            let message = format!("the zone {} has no SOA", self.apex);
-            problems.push(self.whole.problem(message));
-        }
-        let mut servers = self.of_type(places, Rtype::NS).peekable();
-        if servers.peek().is_none() {
-            let message = format!(
-                "the zone {} has no NS at its apex: secondaries refuse it",
-                self.apex
-            );
-            problems.push(whole.problem(message));
-        }
-        for server in servers {
-            if let Some(target) = target_of(server)
-                && target.is_within(self.apex)
-                && self.cut_above(&target).is_none()
-                && !self.has_address(&target)
-            {
-                let message =
-                    format!("name server {target} has no address in the zone: add A or AAAA");
-                problems.push(server.spot.problem(message));
-            }
-        }
     }
 
     /// Whether a name of the zone has an address, by its own records or by the wildcard below its closest
@@ -153,7 +146,7 @@ impl Check<'_> {
             let rtype = record.record.rtype;
             if SIGNED.contains(&rtype) {
                 let message = format!(
-                    "{rtype} would not match the zone, whose serial is zonewright's: sign the zone behind it"
+                    "{rtype} would not match the zone, whose serial is zonewright's: sign the zone on a secondary"
                 );
                 problems.push(record.spot.problem(message));
             }
@@ -181,7 +174,7 @@ impl Check<'_> {
         self.check_cut(owner, places, problems);
     }
 
-    /// A delegation is not at a wildcard (RFC 4592 section 4.2), and has glue for name servers below it.
+    /// Checks that a delegation is not at a wildcard (RFC 4592 section 4.2), and has glue for name servers below it.
     fn check_cut(&self, owner: &Name, places: &[usize], problems: &mut Vec<FileProblem>) {
         if owner == self.apex {
             return;
@@ -195,7 +188,7 @@ impl Check<'_> {
             }
             if let Some(target) = target_of(server)
                 && target.is_within(owner)
-                // No wildcard holds below a cut.
+                // Wildcards do not apply below a cut.
                 && !self.has_own_address(&target)
             {
                 let message =

@@ -1,6 +1,6 @@
 //! Parses the data of a record from the words of a line into wire form.
 //!
-//! NLnet Labs' `domain` knows the fields of most types; it reads our words one by one. Simple types that it does not
+//! NLnet Labs' `domain` knows the fields of most types, and reads our words one by one. Simple types that it does not
 //! know are read here: SOA (its timers have units), types with the layout of MX, SPF, URI. Data of any type may be
 //! written as `\# LENGTH HEX` (RFC 3597 section 5), which is checked if the type is known.
 //!
@@ -28,7 +28,7 @@ const URI: Rtype = Rtype(256);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataError {
-    /// The index of the word; behind the last when one is missing.
+    /// The index of the word. It is that after the last one if a word is missing.
     pub(super) word: usize,
     pub(super) message: String,
 }
@@ -221,7 +221,7 @@ impl<'a> Words<'a> {
         name(word, self.origin).map_err(ScanError)
     }
 
-    /// An error with the place of the word that was taken last.
+    /// An error at the word that was read last.
     fn at_last(&self, error: ScanError) -> DataError {
         DataError {
             word: self.at.saturating_sub(1),
@@ -229,7 +229,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Refuses words that are left.
+    /// Reports words that are left.
     fn end(&self) -> Result<(), DataError> {
         match self.peek() {
             None => Ok(()),

@@ -5,6 +5,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,7 +18,7 @@ use super::{BadFile, Role, ZoneFile, read_with};
 
 /// The time without a change before files are read.
 const QUIET: Duration = Duration::from_millis(50);
-/// The checks for that, before files are read in any case.
+/// The most checks for that. After them, files are read in any case.
 const QUIET_TRIES: usize = 20;
 
 /// A file to follow.
@@ -55,8 +56,10 @@ pub enum FileEvent {
 /// The problems of a file, for `status`.
 #[derive(Debug, Default)]
 pub struct FileStats {
-    /// The lock is held for one change or one reading.
+    /// Locked for one change or one read.
     problems: Mutex<Vec<String>>,
+    /// Whether its zone is served without it, because it could never be used.
+    is_missing: AtomicBool,
 }
 
 impl FileStats {
@@ -67,7 +70,18 @@ impl FileStats {
         problems.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the problems; whether they differ from those before.
+    /// Whether its zone is served without it, because it could never be used.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.is_missing.load(Ordering::Relaxed)
+    }
+
+    /// Notes that its zone is served without it until it can be used.
+    pub fn set_missing(&self) {
+        self.is_missing.store(true, Ordering::Relaxed);
+    }
+
+    /// Replaces the problems. Returns whether they have changed.
     fn set(&self, new: Vec<String>) -> bool {
         let problems = self.problems.lock();
         let mut problems = problems.unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +126,14 @@ pub fn log_problems(zone: &Name, bad: &BadFile) {
     for problem in &bad.problems {
         tracing::error!("{problem}");
     }
-    tracing::error!(%zone, "cannot use the zone file; the last version is served");
+    tracing::error!(%zone, "cannot use the zone file; the last version is served, if there is one");
+}
+
+/// Logs what the author of a zone file should know.
+pub fn log_warnings(file: &ZoneFile) {
+    for warning in &file.warnings {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// Polls a file.
@@ -164,10 +185,15 @@ impl Follower {
         self.stamps = opened;
         let content = content.map(|content| content.within(names, apex));
         let problems = match &content {
-            Ok(_) => Vec::new(),
-            Err(bad) => bad.problems.iter().map(ToString::to_string).collect(),
+            Ok(content) => &content.warnings,
+            Err(bad) => &bad.problems,
         };
-        self.is_news = self.stats.set(problems);
+        self.is_news = self
+            .stats
+            .set(problems.iter().map(ToString::to_string).collect());
+        self.stats
+            .is_missing
+            .fetch_and(content.is_err(), Ordering::Relaxed);
         content
     }
 
@@ -194,7 +220,7 @@ impl Follower {
         last != self.stamps
     }
 
-    /// Follows the file, which was read once, until cancelled or until `send` says that nobody listens.
+    /// Follows the file, which has been read once, until cancelled or until `send` returns false.
     pub async fn run<F: Future<Output = bool>>(
         self,
         send: impl Fn(FileEvent) -> F,
@@ -224,17 +250,22 @@ impl Follower {
             let read;
             (self, read) = match reading.await {
                 Ok(back) => back,
-                // A panic there is a panic here; it is cancelled only when the runtime ends.
+                // A panic there becomes a panic here. The task is cancelled only when the runtime ends.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => return,
                 },
             };
             let event = match read {
-                Ok(content) => FileEvent::Read {
-                    content: Arc::new(content),
-                    seen,
-                },
+                Ok(content) => {
+                    if self.is_news {
+                        log_warnings(&content);
+                    }
+                    FileEvent::Read {
+                        content: Arc::new(content),
+                        seen,
+                    }
+                }
                 Err(bad) => {
                     if self.is_news {
                         log_problems(&self.settings.apex, &bad);

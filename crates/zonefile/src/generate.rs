@@ -15,7 +15,7 @@ pub(super) const MOST: u32 = 65_536;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     start: u32,
-    /// The last is at most this.
+    /// The last number is at most this.
     stop: u32,
     step: u32,
 }
@@ -131,7 +131,7 @@ fn nibbles(digits: &str, width: usize) -> String {
         }
         if !out.is_empty() {
             out.push('.');
-            // A width that ends at a dot ends there.
+            // If the width ends at a dot, nothing follows the dot.
             if digit.is_none() && out.len() >= width {
                 return out;
             }
@@ -140,7 +140,7 @@ fn nibbles(digits: &str, width: usize) -> String {
     }
 }
 
-/// Cuts a quoted word into words: BIND wants quotes around data of several fields.
+/// Splits a quoted word into words: BIND wants quotes around data of several fields.
 pub(super) fn cut_quoted<'a>(word: &'a Word<'a>) -> Vec<Word<'a>> {
     let Some(Ok(Entry { words, .. })) = Lexer::new(&word.raw).next_entry() else {
         return vec![word.clone()];

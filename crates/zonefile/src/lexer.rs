@@ -1,11 +1,10 @@
-//! Cuts a master file into entries of words (RFC 1035 section 5.1): comments, quotes, parentheses.
+//! Splits a master file into entries of words (RFC 1035 section 5.1): comments, quotes, parentheses.
 //!
 //! An entry is one line, or several within parentheses. Escapes stay in the words, because their meaning depends on the
 //! kind of word. After an error the next line is the next entry, so that one mistake does not hide another.
 
 use std::borrow::Cow;
 
-/// One word of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word<'a> {
     /// With escapes, without quotes.
@@ -36,7 +35,7 @@ impl Word<'_> {
 pub(super) struct Entry<'a> {
     /// At least one.
     pub(super) words: Vec<Word<'a>>,
-    /// Whether the line begins with space: the owner is that of the record before.
+    /// Whether the line begins with space, and so has the owner of the record before.
     pub(super) indented: bool,
 }
 
@@ -61,7 +60,7 @@ const fn is_space(octet: u8) -> bool {
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the start of a text, behind its byte order mark.
+    /// A lexer at the start of a text, after its byte order mark.
     pub(super) fn new(text: &'a [u8]) -> Self {
         let at = text.len() - text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).len();
         Self {
@@ -222,7 +221,7 @@ impl<'a> Lexer<'a> {
 mod tests {
     use super::*;
 
-    /// The entries of a text: words by place, or what is wrong.
+    /// The entries of a text: its words with their places, or the problem.
     fn cut(text: &str) -> Vec<String> {
         let mut lexer = Lexer::new(text.as_bytes());
         std::iter::from_fn(|| lexer.next_entry())

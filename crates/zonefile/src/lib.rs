@@ -1,7 +1,7 @@
 //! Zone files: RFC 1035 master files become the records of a zone, or of names below a cluster's zone.
 //!
-//! `$ORIGIN`, `$TTL`, `$INCLUDE`, BIND's `$GENERATE`, `\#` for any type (RFC 3597), TTLs with units. Every
-//! problem comes with file, line and column, many at once. A file is taken as a whole: while one line is wrong, the last
+//! `$ORIGIN`, `$TTL`, `$INCLUDE`, BIND's `$GENERATE`, `\#` for any type (RFC 3597), TTLs with units. Every problem
+//! comes with file, line and column, many at once. A file counts as a whole: as long as one line is wrong, the last
 //! good content stays in use.
 //!
 //! - The path in `$INCLUDE` is relative to the including file.
@@ -28,7 +28,7 @@ use zone::Node;
 /// The use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A zone of its own, which must have SOA and NS.
+    /// A zone of its own, which must have a SOA.
     Zone,
     /// Names to add to a cluster's zone; records at the apex are not used.
     Overlay,
@@ -128,9 +128,23 @@ pub struct ZoneFile {
     nodes: Vec<Node>,
     /// The place of the first record of each node.
     spots: Vec<Spot>,
+    /// What its author should know, though it can be used.
+    pub warnings: Vec<FileProblem>,
 }
 
 impl ZoneFile {
+    /// A file without records.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            path: "".into(),
+            soa: None,
+            nodes: Vec::new(),
+            spots: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
     /// The node with this key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Node> {
@@ -164,10 +178,9 @@ impl ZoneFile {
         let both = self.nodes.into_iter().zip(self.spots);
         let (nodes, spots) = both.filter(|(node, _)| is_within(node)).unzip();
         Self {
-            path: self.path,
-            soa: self.soa,
             nodes,
             spots,
+            ..self
         }
     }
 
@@ -195,24 +208,37 @@ fn read_with(
     let mut reader = Reader::new(apex, open);
     reader.read_first(path);
     let Reader {
-        records,
+        mut records,
         soa,
         mut problems,
         ..
     } = reader;
+    let soa_spot = soa.as_ref().map(|(_, _, spot)| spot);
+    let mut warnings = Vec::new();
+    if let Some((soa, _, spot)) = soa.as_ref().filter(|_| role == Role::Zone)
+        && !records.iter().any(|it| is_apex_server(&it.record, apex))
+        && let Some(record) = default_server(apex, soa)
+    {
+        warnings.push(spot.problem(format!(
+            "the zone {apex} has no NS at its apex and is served with ns.dns.{apex}: add an NS"
+        )));
+        let spot = spot.clone();
+        records.push(Placed { record, spot });
+    }
     let grouped = owners(&records, apex);
-    // A line that cannot be read may hold the record that a check misses.
+    // An unreadable line may contain the record that a check would miss.
     if problems.is_empty() {
         let check = Check {
             apex,
             role,
             records: &records,
             owners: &grouped,
-            soa: soa.as_ref().map(|(_, _, spot)| spot),
+            soa: soa_spot,
             whole: Spot::of_file(path),
         };
-        problems = check.run();
+        problems = check.problems();
         problems.truncate(MOST_PROBLEMS);
+        warnings.extend(check.warnings());
     }
     if !problems.is_empty() {
         return Err(BadFile { problems });
@@ -227,6 +253,23 @@ fn read_with(
         soa: soa.map(|(soa, serial, _)| (soa, serial)),
         nodes,
         spots,
+        warnings,
+    })
+}
+
+fn is_apex_server(record: &Record, apex: &Name) -> bool {
+    record.rtype == Rtype::NS && record.owner == *apex
+}
+
+/// The NS of a zone that has none, so that it can be transferred: `ns.dns` below it, as in the zones of clusters. `None`
+/// where that name is too long.
+fn default_server(apex: &Name, soa: &Soa) -> Option<Record> {
+    let server = apex.child("dns").and_then(|dns| dns.child("ns")).ok()?;
+    Some(Record {
+        owner: apex.clone(),
+        rtype: Rtype::NS,
+        ttl: soa.ttl,
+        rdata: dns::Rdata::name(&server),
     })
 }
 
@@ -253,7 +296,7 @@ pub fn record(text: &str) -> Result<Record, String> {
         return Err(format!("\"{text}\" is not a record"));
     };
     let owner = Name::parse(owner).map_err(|error| error.to_string())?;
-    // The class is always that of the question.
+    // The class is always the question's.
     let is_class = |word: &&str| {
         ["CH", "HS", "CS"]
             .iter()

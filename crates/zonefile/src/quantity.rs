@@ -16,7 +16,7 @@ pub(super) fn looks_like_ttl(raw: &[u8]) -> bool {
     raw.first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Reads a TTL: numbers with units in any order and case, then maybe a number of seconds without a unit.
+/// Reads a TTL: numbers with units in any order and case, then optionally a number of seconds without a unit.
 pub(super) fn ttl(text: &str) -> Result<Ttl, TtlError> {
     let form = || TtlError::Form(text.to_owned());
     let long = || TtlError::Long(text.to_owned());

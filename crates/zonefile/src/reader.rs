@@ -48,7 +48,7 @@ pub(super) struct Reader<'a> {
 /// The state of reading one file.
 struct Within {
     name: Arc<str>,
-    /// The paths of included files are relative to this.
+    /// The folder that paths of included files are relative to.
     folder: PathBuf,
     origin: Name,
     /// The owner of the last record.
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             match entry {
-                // The problem was noted, and the next line may be right.
+                // The problem was reported, and the next line may be right.
                 Ok(entry) => drop(self.entry(&mut within, &entry)),
                 Err(error) => {
                     let spot = Spot {

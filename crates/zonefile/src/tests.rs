@@ -1,4 +1,4 @@
-//! Master files in, records or places of faults out.
+//! Tests with master files as input, and records or places of faults as output.
 
 mod faults;
 mod print;
@@ -14,10 +14,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What every zone here begins with.
+/// The start of every zone here.
 const TOP: &str = "$TTL 60\n@ SOA ns.z. h.z. 1 2 3 4 5\n@ NS ns.z.\nns.z. A 192.0.2.53\n";
 
-/// What [`read_files`] gives.
+/// The result of [`read_files`].
 struct Reading {
     content: Result<ZoneFile, BadFile>,
     /// The number of files that were opened.
@@ -52,7 +52,7 @@ fn lines(content: &ZoneFile) -> Vec<String> {
     lines
 }
 
-/// What a zone says after [`TOP`], or what is wrong with it, by line and column.
+/// The lines of a zone after [`TOP`], or its problems by line and column.
 fn said(text: &str) -> Vec<String> {
     let text = format!("{TOP}{text}");
     match read_files(&[("main", text.as_bytes())], Role::Zone).content {
@@ -61,7 +61,7 @@ fn said(text: &str) -> Vec<String> {
     }
 }
 
-/// A table of texts and what they say.
+/// Checks a table of texts and their results.
 fn check(cases: &[(&str, &[&str])]) {
     for (text, want) in cases {
         assert_eq!(said(text), *want, "{text:?}");
@@ -74,7 +74,7 @@ fn names_are_relative_to_the_origin() {
         ("a A 192.0.2.1", &["a.z. 60 IN A 192.0.2.1"]),
         ("a.z. A 192.0.2.1", &["a.z. 60 IN A 192.0.2.1"]),
         ("$ORIGIN s.z.\na A 192.0.2.1", &["a.s.z. 60 IN A 192.0.2.1"]),
-        // RFC 1035 section 5.1: a name that does not end in a dot is relative, that of $ORIGIN too.
+        // RFC 1035 section 5.1: a name without a last dot is relative, even $ORIGIN's.
         (
             "$ORIGIN s\n$ORIGIN t\na A 192.0.2.1",
             &["a.t.s.z. 60 IN A 192.0.2.1"],
@@ -98,12 +98,12 @@ fn what_is_left_out_is_taken_from_above() {
         ("a CLASS1 TYPE1 192.0.2.1", &["a.z. 60 IN A 192.0.2.1"]),
         ("a 1h30m A 192.0.2.1", &["a.z. 5400 IN A 192.0.2.1"]),
         ("$TTL 2d\na A 192.0.2.1", &["a.z. 172800 IN A 192.0.2.1"]),
-        // $TTL goes before the TTL of the record above (RFC 2308 section 4).
+        // $TTL comes before the TTL of the previous record (RFC 2308 section 4).
         (
             "a 5 A 192.0.2.1\nb A 192.0.2.1",
             &["a.z. 5 IN A 192.0.2.1", "b.z. 60 IN A 192.0.2.1"],
         ),
-        // A class, a type and a TTL are owners where an owner stands.
+        // A class, a type and a TTL are owners in the place of an owner.
         ("in 7 A 192.0.2.1", &["in.z. 7 IN A 192.0.2.1"]),
         (
             "a A 192.0.2.1\n5 A 192.0.2.2",
@@ -207,7 +207,7 @@ fn data_of_every_ordinary_type() {
     }
 }
 
-/// People read these, and so do the secondaries' tools, from what `render` and `show` write.
+/// People read this form in the output of `render` and `show`, and so do the secondaries' tools.
 #[test]
 fn data_of_types_that_people_write_is_shown_as_they_write_it() {
     for text in [
@@ -295,7 +295,7 @@ fn generate_makes_many_of_one_line() {
                 "d/main:5:11: \"2-1\" is not a range: START is at most STOP, STOP at most 2147483647, STEP at least 1",
             ],
         ),
-        // One word for all that the line makes.
+        // One problem for all records of the line.
         (
             "$GENERATE 254-260 a$ A 192.0.2.$",
             &["d/main:5:24: A: expected IPv4 address"],
@@ -327,15 +327,51 @@ fn included_files_are_relative_to_the_one_that_includes() {
     assert_eq!(reading.opened, 4);
 }
 
+/// conformance 2, conformance 3
 #[test]
-fn a_zone_has_soa_and_ns_and_an_overlay_needs_neither() {
+fn a_zone_without_ns_or_without_its_address_is_used_with_a_warning() {
+    let read = |text: &str| {
+        let text = format!("$TTL 60\n@ 7 SOA ns h 1 2 3 4 5\n{text}\n");
+        let file = read_text("db", &text, &Name::parse("z.").unwrap(), Role::Zone).unwrap();
+        let warnings = file.warnings.iter().map(ToString::to_string);
+        (lines(&file), warnings.collect::<Vec<_>>())
+    };
+    let (records, warnings) = read("a A 192.0.2.1");
+    assert_eq!(records, ["z. 7 IN NS ns.dns.z.", "a.z. 60 IN A 192.0.2.1"]);
+    assert_eq!(
+        warnings,
+        [
+            "db:2:1: the zone z. has no NS at its apex and is served with ns.dns.z.: add an NS",
+            "db:2:1: name server ns.dns.z. has no address in the zone: add A or AAAA"
+        ]
+    );
+    let lost = |server: &str| {
+        format!("db:3:1: name server {server} has no address in the zone: add A or AAAA")
+    };
+    for (text, warnings) in [
+        ("@ NS b", vec![lost("b.z.")]),
+        ("@ NS b\nb A 192.0.2.1", vec![]),
+        ("@ NS b.elsewhere.", vec![]),
+        ("@ NS b.w\n*.w A 192.0.2.1", vec![]),
+        // RFC 4592: a name below the wildcard's parent that exists hides the wildcard.
+        (
+            "@ NS b.v.w\n*.w A 192.0.2.1\nv.w TXT x",
+            vec![lost("b.v.w.z.")],
+        ),
+        (
+            "@ NS b.v.w\n*.w A 192.0.2.1\nx.b.v.w TXT x",
+            vec![lost("b.v.w.z.")],
+        ),
+    ] {
+        assert_eq!(read(text).1, warnings, "{text}");
+    }
+}
+
+#[test]
+fn a_zone_has_a_soa_and_an_overlay_needs_none() {
     let main: &[(&str, &[u8])] = &[("main", b"a 5 A 192.0.2.1")];
     let bad = read_files(main, Role::Zone).content.unwrap_err();
-    assert_eq!(
-        bad.to_string(),
-        "d/main: the zone z. has no SOA\n\
-         d/main: the zone z. has no NS at its apex: secondaries refuse it"
-    );
+    assert_eq!(bad.to_string(), "d/main: the zone z. has no SOA");
     let content = read_files(main, Role::Overlay).content.unwrap();
     assert_eq!(lines(&content), ["a.z. 5 IN A 192.0.2.1"]);
     assert!(content.soa.is_none());

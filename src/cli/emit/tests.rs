@@ -1,11 +1,11 @@
-//! What a secondary follows, from the Corefile.
+//! The settings of a secondary, from the Corefile.
 
 use directives::config::{Overrides, parse_text};
 
 use super::*;
 use crate::emit::Software;
 
-/// What `emit` prints for this software and secondary.
+/// The output of `emit` for this software and secondary.
 fn printed(lines: &str, software: Software, secondary: Option<&str>) -> Result<Feed, String> {
     let text = format!(
         "cluster.local:5300 10.in-addr.arpa:5300 catalog.invalid:5300 {{\nbind \
@@ -127,7 +127,7 @@ fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
     let elsewhere = "tls://example.org:853 cluster.local:5300";
     let refused = feed(elsewhere, "tls", bind, name).unwrap_err();
     assert!(
-        refused.contains("no key with tls:// is for it"),
+        refused.contains("no key with tls:// matches it"),
         "{refused}"
     );
     for (software, name, why) in [
@@ -135,9 +135,9 @@ fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
         (
             Software::Knot,
             name,
-            "not for Knot DNS: emit does not write that for it",
+            "which emit cannot write for Knot DNS: emit does not support it",
         ),
-        (Software::Unbound, name, "no ALPN token, and `dot`"),
+        (Software::Unbound, name, "it sends no ALPN token"),
     ] {
         for (keys, to) in [(mixed, "tls"), (alone, "")] {
             let error = feed(keys, to, software, name).unwrap_err();

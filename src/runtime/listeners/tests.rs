@@ -1,4 +1,4 @@
-//! Which addresses are bound, and what is given away where.
+//! Which addresses are bound, and which zones are transferred there.
 
 use directives::config::{Overrides, parse_text};
 use server::{Block, BlockZones, Shape};
@@ -28,7 +28,7 @@ fn an_address_that_is_excepted_of_an_interface_is_not_bound() {
     assert_eq!(bound(lines), ["192.0.2.1:53"]);
 }
 
-/// The zones that are given away on each listener of a Corefile, with those somebody may have.
+/// The zones that are transferred on each listener of a Corefile, and those that a peer may transfer.
 fn given(text: &str) -> Vec<(String, usize)> {
     let loaded = parse_text("Corefile", text, &Overrides::default(), &|_| None).unwrap();
     let plan = Plan::new(&loaded.config, &|_| Vec::new());

@@ -1,6 +1,6 @@
-//! `acl`: who may ask what, by name, type and address.
+//! `acl`: decides by name, type and client address which queries are answered.
 //!
-//! It decides without waiting, so it decides about transfers too. The address is that of the packet.
+//! It decides without waiting, so it decides about transfers too. The address is the packet's.
 
 use dns::{Name, Rcode, wire_is_within};
 use futures_util::FutureExt;
@@ -13,24 +13,21 @@ use crate::acl::metrics as m;
 use crate::acl::{Acl, AclAction, AclPolicy};
 use crate::handlers::tally::{Counts, Tally};
 
-/// EDE 15 (RFC 8914 section 4.16): the server's operator has blocked it.
+/// EDE 15 (RFC 8914 section 4.16): the server's operator has blocked the query.
 const BLOCKED: u16 = 15;
-/// EDE 17 (RFC 8914 section 4.18): filtered as the client has asked for; CoreDNS says so of `filter`.
+/// EDE 17 (RFC 8914 section 4.18): filtered as the client requested. CoreDNS sends it for `filter`.
 const FILTERED: u16 = 17;
 
-/// The handler of `acl`.
 #[derive(Debug)]
 pub(crate) struct AclHandler {
-    /// The directives, in the order of the file.
     rules: Vec<Acl>,
-    /// Queries that went on.
+    /// Queries that the next handler got.
     allowed: Counter,
-    /// Queries that were refused, answered with nothing, and not answered.
+    /// Queries that were refused, answered without records, and not answered.
     stopped: [Tally; 3],
 }
 
 impl AclHandler {
-    /// A handler for these directives.
     pub(crate) fn new(rules: Vec<Acl>, counts: Counts<'_>) -> Self {
         Self {
             rules,
@@ -39,7 +36,7 @@ impl AclHandler {
         }
     }
 
-    /// What becomes of a query, and the zone that says so.
+    /// The action for a query, and the zone of the directive that has it.
     fn decide(&self, question: &Question<'_>) -> (AclAction, Option<&Name>) {
         for rule in &self.rules {
             let Some(zone) = closest(&rule.zones, question.name) else {
@@ -54,7 +51,7 @@ impl AclHandler {
         (AclAction::Allow, None)
     }
 
-    /// What is said to a query that may not go on; counted.
+    /// The reply to a query that may not continue, which is counted.
     fn refuse(&self, question: &Question<'_>) -> Option<Outcome> {
         let (action, zone) = self.decide(question);
         let (tally, outcome) = match action {
@@ -68,7 +65,7 @@ impl AclHandler {
     }
 }
 
-/// The longest of some names that is a name or above it.
+/// The longest of some names that is this name or an ancestor of it.
 pub(crate) fn closest<'n>(zones: &'n [Name], lower: &[u8]) -> Option<&'n Name> {
     let holding = zones
         .iter()
@@ -76,7 +73,7 @@ pub(crate) fn closest<'n>(zones: &'n [Name], lower: &[u8]) -> Option<&'n Name> {
     holding.max_by_key(|zone| zone.as_wire().len())
 }
 
-/// Whether a line is for a query.
+/// Whether a line applies to a query.
 fn fits(policy: &AclPolicy, question: &Question<'_>) -> bool {
     let types = policy.types.as_ref();
     let nets = policy.nets.as_ref();
@@ -87,7 +84,7 @@ fn fits(policy: &AclPolicy, question: &Question<'_>) -> bool {
         })
 }
 
-/// A reply without records that says why.
+/// A reply without records, with an extended error.
 fn said(rcode: Rcode, extended: u16) -> Outcome {
     let mut reply = Reply::empty("acl", rcode, 0);
     reply.extended.push((extended, String::new()));
@@ -137,7 +134,6 @@ mod tests {
     use crate::handlers::testing::counts;
     use server::testing::{Counting, ask_request, chain, request};
 
-    /// The handler of `acl` directives in a block for all names.
     fn acl(directives: &str) -> AclHandler {
         let text = format!(". {{\n{directives}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
@@ -145,7 +141,7 @@ mod tests {
         AclHandler::new(rules, counts(&handler_metrics()))
     }
 
-    /// What is said to a question from an address.
+    /// The reply to a question from an address.
     fn ask(directives: &str, question: &str, from: &str) -> String {
         let server = chain(
             vec![Arc::new(acl(directives))],

@@ -1,4 +1,5 @@
-//! `acl [ZONES...] { allow|block|filter|drop [type T...] [net CIDR...] }`: who may ask what.
+//! `acl [ZONES...] { allow|block|filter|drop [type T...] [net CIDR...] }`: filters queries by name, type and client
+//! address.
 
 pub(crate) mod handler;
 pub(crate) mod metrics;
@@ -18,45 +19,45 @@ use crate::config::mnemonic;
 use crate::config::zone;
 use crate::handlers::chain::{BuildError, Chain};
 
-/// What becomes of a query.
+/// The action for a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AclAction {
-    /// It goes on.
+    /// The next handler gets it.
     Allow,
     /// It is refused.
     Block,
-    /// It is answered with nothing.
+    /// It is answered without records.
     Filter,
     /// It is not answered.
     Drop,
 }
 
-/// One line: which queries, and what becomes of them.
+/// One line: a set of queries, and the action for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AclPolicy {
-    /// What becomes of them.
+    /// The action.
     pub action: AclAction,
-    /// Their types; all for `None`.
+    /// The types of the queries; all for `None`.
     pub types: Option<Vec<Rtype>>,
-    /// Where they come from; anywhere for `None`.
+    /// The addresses of the clients; all for `None`.
     pub nets: Option<Vec<Network>>,
 }
 
 /// One directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acl {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The names, and those below them, that it is for.
+    /// The names that it applies to, and all names below them.
     pub zones: Vec<Name>,
-    /// Its lines; the first that fits decides.
+    /// Its lines. The first that applies to a query decides.
     pub policies: Vec<AclPolicy>,
 }
 
 impl Directive for Acl {
     const WORD: &'static str = "acl";
     const USAGE: &'static str = "acl [ZONES…]";
-    const SUMMARY: &'static str = "who may ask what: `allow`, `block`, `filter`, `drop` by type and address; for transfers, too";
+    const SUMMARY: &'static str = "allows or refuses queries and transfers by type and client address: `allow`, `block`, `filter`, `drop`";
     const OPTIONS: &'static str = "allow, block, filter and drop";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Decides;
@@ -81,7 +82,7 @@ impl Directive for Acl {
     }
 }
 
-/// Reads one line.
+/// Reads `allow|block|filter|drop [type T...] [net CIDR...]`.
 fn policy(directive: &Statement, line: &Line, report: &mut Report) -> Option<AclPolicy> {
     let action = match line.name.text.to_ascii_lowercase().as_str() {
         "allow" => AclAction::Allow,
@@ -98,7 +99,7 @@ fn policy(directive: &Statement, line: &Line, report: &mut Report) -> Option<Acl
         types: None,
         nets: None,
     };
-    // What `*` has opened stays open, whatever a later section names.
+    // A `*` counts for the whole line, whatever types or ranges a later section has.
     let (mut all_types, mut all_nets) = (false, false);
     let mut words = line.arguments.as_slice();
     while let Some((section, rest)) = words.split_first() {
@@ -106,7 +107,7 @@ fn policy(directive: &Statement, line: &Line, report: &mut Report) -> Option<Acl
         let (values, after) = rest.split_at(end);
         words = after;
         if is_section(section) && values.is_empty() {
-            let message = format!("{} names nothing", section.shown());
+            let message = format!("{} has no values", section.shown());
             report.error(
                 &section.place,
                 message,
@@ -136,21 +137,20 @@ fn policy(directive: &Statement, line: &Line, report: &mut Report) -> Option<Acl
     Some(policy)
 }
 
-/// Whether a word begins a section.
 fn is_section(token: &Token) -> bool {
     ["type", "net"]
         .iter()
         .any(|word| token.text.eq_ignore_ascii_case(word))
 }
 
-/// Reads a type; `*` is none.
+/// Reads a type; `None` for `*`.
 fn rtype(token: &Token, report: &mut Report) -> Option<Rtype> {
     if token.text == "*" {
         return None;
     }
     let found = mnemonic::rtype(&token.text);
     if found.is_none() {
-        let message = format!("{} is no type", token.shown());
+        let message = format!("{} is not a type", token.shown());
         report.error(
             &token.place,
             message,
@@ -160,7 +160,7 @@ fn rtype(token: &Token, report: &mut Report) -> Option<Rtype> {
     found
 }
 
-/// Reads a range or an address; `*` is none.
+/// Reads a range or an address; `None` for `*`.
 fn net(token: &Token, report: &mut Report) -> Option<Network> {
     if token.text == "*" {
         return None;
@@ -168,7 +168,7 @@ fn net(token: &Token, report: &mut Report) -> Option<Network> {
     let one = token.text.parse::<IpAddr>().ok().map(Network::of);
     let found = one.or_else(|| token.text.parse().ok());
     if found.is_none() {
-        let message = format!("{} is no range of addresses", token.shown());
+        let message = format!("{} is not a range of addresses", token.shown());
         report.error(
             &token.place,
             message,

@@ -1,4 +1,4 @@
-//! `any`: questions of type ANY get one record that says nothing (RFC 8482 section 4.2).
+//! `any`: queries of type ANY get one record without meaning (RFC 8482 section 4.2).
 
 use corefile::parser::Statement;
 use corefile::place::Report;
@@ -11,8 +11,6 @@ use server::message::{Outcome, Question, Reply, Request};
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
 
-/// HINFO (RFC 1035 section 3.3.2).
-const HINFO: Rtype = Rtype(13);
 /// CPU and OS of CoreDNS's answer, each a string with its length.
 const DATA: &[u8] = b"\x0dANY obsoleted\x0cSee RFC 8482";
 /// The TTL of CoreDNS's answer.
@@ -25,7 +23,7 @@ pub struct Any;
 impl Directive for Any {
     const WORD: &'static str = "any";
     const USAGE: &'static str = "any";
-    const SUMMARY: &'static str = "questions of type ANY get one record that says nothing";
+    const SUMMARY: &'static str = "answers questions of type ANY with one empty HINFO record";
     const REPEAT: Repeat = Repeat::Joined(Some("once is the same"));
     const ROLE: Role = Role::Decides;
 
@@ -56,7 +54,7 @@ impl Handler for Any {
         let mut reply = Reply::empty("any", Rcode::NOERROR, 0);
         reply.answers.push(Record {
             owner: request.name.clone(),
-            rtype: HINFO,
+            rtype: Rtype::HINFO,
             ttl: TTL,
             rdata: Rdata::from_octets(DATA).expect("two short strings"),
         });

@@ -1,5 +1,5 @@
-//! `apex [ZONES...] { ns NAME [ADDRESS...]; mbox NAME; refresh D; retry D; expire D; minimum D; ttl D }`:
-//! what stands at the top of a zone. Ours; CoreDNS has no such word.
+//! `apex [ZONES...] { ns NAME [ADDRESS...]; mbox NAME; refresh D; retry D; expire D; minimum D; ttl D }`: the SOA and
+//! NS records of a zone. Ours; CoreDNS has no such directive.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::config::form::Form;
 use crate::config::zone;
 use crate::config::zoned::{self, Zoned};
 
-/// What was said about the apex of some zones. What was not said is `None`.
+/// The settings of the apex of some zones. A setting that is not written is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apex {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The zones it is for, and those below them.
+    /// The zones that it applies to, and all zones below them.
     pub zones: Vec<Name>,
     /// The name servers, in the order of the file, each once.
     pub name_servers: Vec<NameServer>,
-    /// The mailbox of the zone's keeper, as a name (RFC 1035 section 3.3.13).
+    /// The mailbox of the zone's administrator, as a name (RFC 1035 section 3.3.13).
     pub mbox: Option<Name>,
-    /// How often secondaries look for a new serial; at least a second.
+    /// The interval at which secondaries look for a new serial; at least a second.
     pub refresh: Option<Ttl>,
-    /// How soon they look again after a failure; at least a second.
+    /// The interval at which they look again after a failure; at least a second.
     pub retry: Option<Ttl>,
-    /// How long they answer without having reached us; at least a second.
+    /// The time that they answer without reaching us; at least a second.
     pub expire: Option<Ttl>,
-    /// The TTL of "there is no such name" (RFC 2308 section 4).
+    /// The TTL of negative answers (RFC 2308 section 4).
     pub minimum: Option<Ttl>,
     /// The TTL of the SOA and NS records and their addresses.
     pub ttl: Option<Ttl>,
@@ -41,18 +41,18 @@ pub struct Apex {
 /// A name server of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameServer {
-    /// Where its name stands.
+    /// The place of its name.
     pub place: Place,
     /// Its name.
     pub name: Name,
-    /// Its addresses, for zones that hold its name; each once.
+    /// Its addresses, for zones that contain its name; each once.
     pub addresses: Vec<IpAddr>,
 }
 
 impl Directive for Apex {
     const WORD: &'static str = "apex";
     const USAGE: &'static str = "apex [ZONES…] { … }";
-    const SUMMARY: &'static str = "SOA and NS";
+    const SUMMARY: &'static str = "sets the SOA and NS records of zones";
     const OPTIONS: &'static str = "ns, mbox, refresh, retry, expire, minimum and ttl";
     const REPEAT: Repeat = Repeat::Several;
 
@@ -69,7 +69,7 @@ impl Directive for Apex {
             ttl: None,
         };
         if directive.lines.is_empty() {
-            let message = "apex says nothing";
+            let message = "apex has no options";
             report.error(
                 &apex.place,
                 message,
@@ -136,10 +136,10 @@ fn name_server(line: &Line, name_servers: &mut Vec<NameServer>, report: &mut Rep
         return;
     };
     if name.label_count() < 2 {
-        let fix = "write the whole name, such as ns1.dns.cluster.local";
+        let fix = "write the full name, such as ns1.dns.cluster.local";
         report.error(
             &first.place,
-            format!("{} is not a host's whole name", first.shown()),
+            format!("{} is not a fully qualified host name", first.shown()),
             fix,
         );
         return;
@@ -173,13 +173,13 @@ fn name_server(line: &Line, name_servers: &mut Vec<NameServer>, report: &mut Rep
     }
 }
 
-/// Reads `mbox NAME`, also in the form of a mail address.
+/// Reads `mbox NAME`. NAME may have the form of a mail address.
 fn mailbox(line: &Line, report: &mut Report) -> Option<Name> {
     let token = line.exactly_one("NAME", report)?;
     let Some((local, domain)) = token.text.split_once('@') else {
         return zone::domain_name(token, report);
     };
-    // RFC 1035 section 8: the part before the '@' is one label, dots in it are escaped.
+    // RFC 1035 section 8: the part before the '@' is one label, and its dots are escaped.
     let text = format!("{}.{domain}", local.replace('.', "\\."));
     zone::domain_name(&token.with_text(text), report)
 }
@@ -200,19 +200,19 @@ fn timer(line: &Line, slot: &mut Option<Ttl>, least: u32, report: &mut Report) {
     line.set(slot, value, report);
 }
 
-/// Warns about timers with which secondaries lose the zone.
+/// Warns about timers that make secondaries lose the zone.
 fn check_timers(apex: &Apex, report: &mut Report) {
     if let (Some(refresh), Some(expire)) = (apex.refresh, apex.expire)
         && expire <= refresh
     {
         let message = format!("expire ({expire} s) is not more than refresh ({refresh} s)");
-        let fix = "secondaries drop the zone before they look again: make expire larger";
+        let fix = "secondaries would drop the zone before they ask again: make expire larger";
         report.warn(&apex.place, message, fix);
     }
 }
 
-/// Reports a name server whose name lies in `zone` of its block and leads to no address there, or to one that is not
-/// written because the name is a Service's.
+/// Reports a name server in `zone` that has no address there, and addresses that are not used because the name is a
+/// Service's.
 fn check_name_server(
     server: &ServerBlock,
     name_server: &NameServer,
@@ -228,8 +228,7 @@ fn check_name_server(
     let services = form.and_then(|form| form.zone_form().services(zone));
     if services.is_some_and(|services| name.is_within(&services)) {
         if !addresses.is_empty() {
-            let message =
-                format!("{name} has the addresses of its Service, not those that stand here");
+            let message = format!("{name} has the addresses of its Service, not those given here");
             let fix = format!("leave the addresses out, or choose a name outside svc.{zone}");
             report.error(place, message, fix);
         }
@@ -253,12 +252,12 @@ fn check_name_server(
     }
 }
 
-/// Whether a name of an external zone may be a Service's, with the addresses that it has outside.
+/// Whether a name of an external zone may be a Service's external name.
 fn may_be_service(form: Option<Form<'_>>, zone: &Name, name: &Name) -> bool {
     let Some(Form::External(external)) = form else {
         return false;
     };
-    // A namespace of the apex label has no names there.
+    // Names of a namespace with the apex label are not written.
     let own = zone.child(&external.apex_label);
     let is_own = own.is_ok_and(|own| name.is_within(&own));
     name.label_count() > zone.label_count() + 1 && !is_own

@@ -1,13 +1,15 @@
-//! `autopath`: walks the client's search path for it, so that one question does for several.
+//! `autopath`: walks the client's search path for it, so that one query is enough where the client would send several.
 //!
-//! A pod that looks for `api.github.com` asks for `api.github.com.NAMESPACE.svc.cluster.local` first. Where
-//! that is missing, the other names that it would go on to ask for are tried here, and the first that is
-//! there is the answer, behind an alias. Names of our zones are looked up in memory; only those that lie
-//! elsewhere go through the chain.
+//! A pod that looks for `api.github.com` asks for `api.github.com.NAMESPACE.svc.cluster.local` first. If that name is
+//! missing, this handler tries the other names that the client would ask for. The first one that exists is the answer,
+//! behind an alias. Names of our zones are looked up in memory; only external names go through the chain.
 //!
-//! CoreDNS's rules: NODATA ends the walk as an answer does; a handler that fails ends it with its failure,
-//! unless it is that there is none for a name; where no name is there, the first reply stands. The
-//! search path itself is a name like others.
+//! The rules are CoreDNS's:
+//!
+//! - NODATA ends the walk, as an answer does.
+//! - A handler that fails ends it with its failure, unless the failure is that no handler has the name.
+//! - If no name exists, the client gets the first reply.
+//! - The search path's own names are treated as other names are.
 
 use std::sync::Arc;
 
@@ -27,38 +29,33 @@ use crate::handlers::chain::Context;
 use crate::handlers::tally::Tally;
 use crate::kubernetes::Kubernetes;
 
-/// The cluster whose pods have the search path of their namespace.
 #[derive(Debug)]
 struct Cluster {
-    /// Its pods.
     clients: Arc<ClientPods>,
-    /// Its zones.
     zones: Vec<Name>,
 }
 
-/// The handler of `autopath`.
 #[derive(Debug)]
 pub(crate) struct AutopathHandler {
-    /// The names, and those below them, that it is for.
+    /// Applies to these names, and to all names below them.
     zones: Vec<Name>,
-    /// The cluster that the clients are pods of; without one all have the same search path.
+    /// The cluster of the client pods. `None` when all clients have the same search path.
     cluster: Option<Cluster>,
-    /// The search path, behind the names of the cluster.
+    /// The search path that follows the cluster's names.
     path: Vec<Name>,
-    /// Queries that were answered with another name of the path.
+    /// Queries that were answered with a later name of the path.
     successes: Tally,
 }
 
-/// A search path as it applies to one question.
+/// A search path for one question.
 struct Path {
-    /// How many octets of the question stand before the first name of the path.
+    /// The octets of the question before the first name of the path.
     base_octets: usize,
-    /// The namespace of the client and the zone, where they make the path.
+    /// The client's namespace and the zone, if the path begins with the cluster's names.
     of_pod: Option<(Arc<str>, Name)>,
 }
 
 impl AutopathHandler {
-    /// The handler of a block's directive, if it has a path to walk.
     pub(crate) fn new(
         autopath: Autopath,
         block: &ServerBlock,
@@ -71,7 +68,7 @@ impl AutopathHandler {
                     clients: context.clients.clone()?,
                     zones: block.get::<Kubernetes>()?.zones().cloned().collect(),
                 };
-                // As CoreDNS: a file that cannot be read says nothing.
+                // As in CoreDNS, a file that cannot be read counts as empty.
                 let own = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
                 (Some(cluster), search_names(&own))
             }
@@ -113,7 +110,7 @@ impl AutopathHandler {
         })
     }
 
-    /// The names of a path, from the first to the root.
+    /// The names of a path, up to the root.
     fn names(&self, path: &Path) -> Vec<Name> {
         let mut names = Vec::new();
         if let Some((namespace, zone)) = &path.of_pod {
@@ -138,7 +135,7 @@ impl AutopathHandler {
             };
             let lower = name.to_lower();
             let mut asking = request.asking(name, request.qtype);
-            // The first is asked again if none is there: it is a name of ours then.
+            // If no name exists, the first is asked again: it is a name of our zones.
             if next.is_missing(&asking.question(&lower)) {
                 continue;
             }
@@ -166,9 +163,8 @@ impl AutopathHandler {
     }
 }
 
-/// A reply to a question for another name: what it has of another name stands behind an alias.
+/// A reply to a question for another name. Records of other names are put behind an alias.
 fn behind_alias(mut reply: Reply, asked: &Name) -> Reply {
-    // Where an alias of the name itself leads to others, there is one.
     if let Some(other) = reply.answers.first().filter(|it| it.owner != *asked) {
         let alias = Record {
             owner: asked.clone(),

@@ -1,4 +1,4 @@
-//! What `autopath` counts.
+//! The metrics of `autopath`.
 
 ops::declare_metrics! {
     pub(crate),

@@ -1,4 +1,4 @@
-//! `autopath [ZONE...] FILE|@kubernetes`: the search path of clients, walked for them.
+//! `autopath [ZONE...] FILE|@kubernetes`: walks the search path of clients for them.
 
 pub(crate) mod handler;
 pub(crate) mod metrics;
@@ -14,33 +14,33 @@ use crate::config::zone;
 use crate::handlers::chain::{BuildError, Chain};
 use crate::kubernetes::{Kubernetes, Pods};
 
-/// How the directive is written, for messages.
+/// The syntax of the directive, for messages.
 const USAGE: &str = "write: autopath [ZONE...] RESOLV-CONF, or autopath [ZONE...] @kubernetes";
 
-/// Where a search path is from.
+/// The source of a search path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchPath {
-    /// A file as `/etc/resolv.conf`: its names, in lower case.
+    /// A file like `/etc/resolv.conf`: its names, in lower case.
     Names(Vec<Name>),
-    /// The namespace of the pod that asks.
+    /// The namespace of the client pod.
     Cluster,
 }
 
-/// Whose search path is walked.
+/// The search path to walk, and the names for which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Autopath {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The names, and those below them, that it is for.
+    /// The names that it applies to, and all names below them.
     pub zones: Vec<Name>,
-    /// The path.
+    /// The source of the path.
     pub path: SearchPath,
 }
 
 impl Directive for Autopath {
     const WORD: &'static str = "autopath";
     const USAGE: &'static str = "autopath [ZONE…] FILE|@kubernetes";
-    const SUMMARY: &'static str = "the search path of clients, walked for them";
+    const SUMMARY: &'static str = "follows the search path of clients for them";
     const REPEAT: Repeat = Repeat::Joined(Some("the last counts"));
     const ROLE: Role = Role::Decides;
     const METRICS: &'static [Metric] = metrics::METRICS;
@@ -53,7 +53,7 @@ impl Directive for Autopath {
         directive.refuse_options(report);
         let place = directive.name.place.clone();
         let Some((last, zones)) = directive.arguments.split_last() else {
-            report.error(&place, "autopath names no search path", USAGE);
+            report.error(&place, "autopath has no search path", USAGE);
             return None;
         };
         let path = match last.text.strip_prefix('@') {
@@ -88,10 +88,10 @@ impl Directive for Autopath {
             let message = match (&autopath.path, pods) {
                 (SearchPath::Names(_), _) | (SearchPath::Cluster, Some(Pods::Verified)) => continue,
                 (SearchPath::Cluster, Some(Pods::Disabled | Pods::Insecure)) => {
-                    "autopath does nothing: the pods are not known"
+                    "autopath has no effect: the pods are not known"
                 }
                 (SearchPath::Cluster, None) => {
-                    "autopath does nothing: this block has no kubernetes"
+                    "autopath has no effect: this block has no kubernetes"
                 }
             };
             let fix = "write `pods verified` in the kubernetes of this block";
@@ -107,8 +107,8 @@ impl Directive for Autopath {
     }
 }
 
-/// The search path of a `resolv.conf`, in lower case: that of the last line that gives one
-/// (resolv.conf(5)). What is no name is left out.
+/// The search path of a `resolv.conf`, in lower case: that of the last line that has one (resolv.conf(5)). Words that
+/// are no names are ignored.
 #[must_use]
 pub fn search_names(text: &str) -> Vec<Name> {
     let mut names = Vec::new();

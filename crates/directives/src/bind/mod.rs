@@ -1,22 +1,22 @@
-//! `bind ADDR|IFACE... { except ADDR|IFACE... }`: where a server block listens.
+//! `bind ADDR|IFACE... { except ADDR|IFACE... }`: the addresses on which a server block listens.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::block::{Directive, Repeat};
+use crate::config::block::{Directive, Repeat, ServerBlock};
 
-/// Where a server block listens. Nothing to listen on: all addresses, both families.
+/// The addresses of a server block. No `hosts` means all addresses of both families.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// Where it stands; of several the first.
+    /// The place of the first `bind`.
     pub place: Place,
-    /// What to listen on, each once.
+    /// The addresses and interfaces to listen on, each once.
     pub hosts: Vec<BindHost>,
-    /// What not to listen on, of those.
+    /// The addresses and interfaces to leave out.
     pub except: Vec<BindHost>,
 }
 
@@ -25,7 +25,7 @@ pub struct Bind {
 pub enum BindHost {
     /// An address.
     Address(IpAddr),
-    /// The name of an interface: all its addresses, looked up when it is bound.
+    /// The name of an interface. It means all its addresses, which are looked up when sockets are bound.
     Interface(String),
 }
 
@@ -44,7 +44,7 @@ const MAX_INTERFACE_OCTETS: usize = 15;
 impl Directive for Bind {
     const WORD: &'static str = "bind";
     const USAGE: &'static str = "bind ADDRESS|INTERFACE… { except … }";
-    const SUMMARY: &'static str = "where the block listens; without it everywhere but at the addresses that the `bind` of another block takes on that port. A machine without IPv6 leaves `[::]` out";
+    const SUMMARY: &'static str = "where the block listens, with `::` on all IPv4 addresses too unless another block has them; without it everywhere but at the addresses that the `bind` of another block takes on that port. A machine without IPv6 leaves `[::]` out";
     const OPTIONS: &'static str = "except";
     const REPEAT: Repeat = Repeat::Joined(None);
 
@@ -81,22 +81,56 @@ impl Directive for Bind {
         if !self.hosts.is_empty() && self.hosts.iter().all(|host| self.except.contains(host)) {
             report.error(
                 place,
-                "everything to listen on is excepted",
-                "take one out of except",
+                "except removes all addresses to listen on",
+                "remove one from except",
             );
         }
         Some(self)
     }
 }
 
-/// Adds hosts that are not there yet.
+/// Adds all IPv4 addresses to each `bind ::`: a socket of CoreDNS has them, too. Not where another block has them on a
+/// port of the block.
+pub(crate) fn add_ipv4(blocks: &mut [ServerBlock]) {
+    let [ipv6, ipv4] = [
+        IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        IpAddr::from(Ipv4Addr::UNSPECIFIED),
+    ]
+    .map(BindHost::Address);
+    let has_ipv4 = |block: &ServerBlock| {
+        let bind = block.get::<Bind>();
+        bind.is_none_or(|bind| bind.hosts.is_empty() || bind.hosts.contains(&ipv4))
+    };
+    let owners: Vec<bool> = blocks.iter().map(has_ipv4).collect();
+    for index in 0..blocks.len() {
+        let ports: Vec<u16> = blocks[index].zones.iter().map(|key| key.port).collect();
+        let mut others = blocks.iter().zip(&owners).filter(|(_, owns)| **owns);
+        let is_taken =
+            others.any(|(other, _)| other.zones.iter().any(|key| ports.contains(&key.port)));
+        let is_wanted = |bind: &Bind| {
+            bind.hosts.contains(&ipv6) && ![&ipv4, &ipv6].iter().any(|it| bind.except.contains(it))
+        };
+        if !is_taken
+            && blocks[index].get().is_some_and(is_wanted)
+            && let Some(mut bind) = blocks[index].take::<Bind>()
+        {
+            bind.hosts.push(ipv4.clone());
+            blocks[index].add(bind);
+        }
+    }
+}
+
+/// Adds the hosts that are not in the list yet.
 fn add(words: &[Token], hosts: &mut Vec<BindHost>, report: &mut Report) {
     for token in words {
         match host(&token.text) {
             Some(host) if hosts.contains(&host) => {}
             Some(host) => hosts.push(host),
             None => {
-                let message = format!("{} is no IP address and no interface's name", token.shown());
+                let message = format!(
+                    "{} is neither an IP address nor the name of an interface",
+                    token.shown()
+                );
                 let fix = "write an address such as 192.0.2.1, or an interface such as eth0";
                 report.error(&token.place, message, fix);
             }

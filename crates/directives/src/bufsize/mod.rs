@@ -1,4 +1,4 @@
-//! `bufsize [OCTETS]`: the largest datagram.
+//! `bufsize [OCTETS]`: the largest datagram to send.
 
 use crate::config::block::{Directive, Repeat, Role};
 use corefile::parser::Statement;
@@ -6,7 +6,7 @@ use corefile::place::Report;
 use dns::Name;
 use server::Shape;
 
-/// The largest datagram unless written (DNS flag day 2020).
+/// The default size (DNS flag day 2020).
 const DEFAULT: u16 = 1232;
 
 /// The largest datagram, in octets.
@@ -16,7 +16,7 @@ pub struct Bufsize(pub u16);
 impl Directive for Bufsize {
     const WORD: &'static str = "bufsize";
     const USAGE: &'static str = "bufsize [OCTETS]";
-    const SUMMARY: &'static str = "the largest datagram that is sent, 1232 unless given";
+    const SUMMARY: &'static str = "the size of the largest datagram that is sent, 1232 by default";
     const REPEAT: Repeat = Repeat::Joined(Some("the first counts"));
     const ROLE: Role = Role::Shapes;
 
@@ -28,7 +28,7 @@ impl Directive for Bufsize {
                 Ok(octets @ 512..=4096) => octets,
                 Ok(_) | Err(_) => {
                     let message = format!("bufsize {} is not from 512 to 4096", token.shown());
-                    report.error(&token.place, message, "write octets, such as 1232");
+                    report.error(&token.place, message, "write a size in bytes, such as 1232");
                     DEFAULT
                 }
             },

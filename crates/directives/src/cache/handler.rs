@@ -1,13 +1,14 @@
-//! `cache`: replies of what stands behind are kept and given again.
+//! `cache`: stores the replies of the handlers after it, and answers from them.
 //!
-//! Answers of our own zones are not kept: they are from memory already, and what is asked of us is what a
-//! secondary would say. For a name that such a zone lacks and leaves to the next, the reply of the next is kept,
-//! but given only while the zone still lacks the name. What is kept is ready at the first poll.
+//! Answers of our own zones are not stored: they come from memory, as a secondary's would. If such a zone lacks a name
+//! and lets it fall through, the next handler's reply is stored, but it is served only while the zone still lacks the
+//! name. A cached reply is ready at the first poll.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use dns::edns::{self, CLIENT_SUBNET};
 use dns::{Name, Rcode, Ttl, flags, wire_is_within};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -34,46 +35,37 @@ use self::kind::{Kind, judge, least_ttl};
 use self::refresh::Refresh;
 use self::store::{KEY_OCTETS, Store};
 
-/// The handler's word.
 const WORD: &str = "cache";
-/// Refreshes that may wait to be begun.
+/// The most refreshes in the queue.
 const MOST_WAITING: usize = 1024;
 
-/// The handler.
 pub(crate) struct CacheHandler {
-    /// What the Corefile says.
     config: Cache,
-    /// The zones of the block.
     zones: Vec<Name>,
-    /// Answers.
+    /// Whether replies differ by the subnet of clients, which goes on to those that are asked.
+    by_subnet: bool,
     success: Store,
-    /// Denials and failures.
     denial: Store,
-    /// Takes what is to be asked for again.
+    /// The queue of refreshes.
     refreshes: mpsc::Sender<Refresh>,
-    /// Gives it, until the background takes it.
+    /// The queue's other end, until the background task takes it.
     waiting: Mutex<Option<mpsc::Receiver<Refresh>>>,
-    /// Tells the time.
     clock: Arc<dyn Clock>,
-    /// What is counted.
     counts: Counts,
 }
 
-/// What is counted, for one cache.
 struct Counts {
-    /// Replies kept: answers, denials.
+    /// Stored replies: answers, denials.
     entries: [Level; 2],
-    /// Questions.
     requests: Counter,
-    /// Those answered from the cache by an answer, by a denial.
+    /// Questions that the cache answered: with an answer, with a denial.
     hits: [Counter; 2],
-    /// Those that were not.
+    /// Questions that it did not answer.
     misses: Counter,
-    /// Refreshes.
     prefetches: Counter,
-    /// Answers after their end.
+    /// Replies served after they expired.
     served_stale: Counter,
-    /// Replies that made room: answers, denials.
+    /// Evicted replies: answers, denials.
     evictions: [Counter; 2],
 }
 
@@ -91,7 +83,7 @@ impl Counts {
             let labels = m::ENTRIES.labels.iter().copied().zip(values).collect();
             entries.get_or_create_owned(&labels)
         };
-        // Those that are never counted are there as zeros, as boards want them.
+        // Metrics that are never counted are exported as zeros, for dashboards of CoreDNS.
         drop(plain(m::DROPS));
         Self {
             entries: kinds.map(gauge),
@@ -105,17 +97,15 @@ impl Counts {
     }
 }
 
-/// The key of a question: its name in lower case, type, class, DO and CD.
+/// The key of a question: its name in lower case, type, class, DO and CD, and the client's subnet where replies differ by it.
 struct Key {
-    /// The octets.
     octets: [u8; KEY_OCTETS],
-    /// How many of them.
+    /// The length of the key in `octets`.
     length: usize,
 }
 
 impl Key {
-    /// The key of a request.
-    fn of(request: &Request) -> Self {
+    fn of(request: &Request, by_subnet: bool) -> Self {
         let name = request.name.as_wire();
         let mut octets = [0; KEY_OCTETS];
         octets[..name.len()].copy_from_slice(name);
@@ -125,32 +115,49 @@ impl Key {
         let [c, d] = request.qclass.to_be_bytes();
         let length = name.len() + 5;
         octets[name.len()..length].copy_from_slice(&[a, b, c, d, wishes]);
-        Self { octets, length }
+        let subnet = client_subnet(request).filter(|_| by_subnet);
+        let (end, subnet) = (&mut octets[length..], subnet.unwrap_or_default());
+        let most = subnet.len().min(end.len());
+        end[..most].copy_from_slice(&subnet[..most]);
+        Self {
+            octets,
+            length: length + most,
+        }
     }
 
-    /// Its octets.
     fn as_octets(&self) -> &[u8] {
         &self.octets[..self.length]
     }
 }
 
-/// What became of a reply from behind.
+/// The subnet that a query names as its client's (RFC 7871 section 6).
+fn client_subnet(request: &Request) -> Option<&[u8]> {
+    let mut rest = &request.edns.as_ref()?.options[..];
+    while let Some(((code, data), tail)) = edns::split(rest) {
+        if code == CLIENT_SUBNET {
+            return Some(data);
+        }
+        rest = tail;
+    }
+    None
+}
+
+/// A reply that the cache has seen.
 struct Taken {
-    /// The reply as the client gets it.
+    /// The reply for the client.
     reply: Reply,
-    /// What was kept of it.
+    /// The stored item, if it was stored.
     item: Option<Arc<Item>>,
     /// Whether it answers the question with records.
     is_answer: bool,
-    /// What it is.
     kind: Kind,
 }
 
 impl CacheHandler {
-    /// The handler, for a block of these zones, on a listener with this name in metrics.
     pub(crate) fn new(
         config: Cache,
         zones: Vec<Name>,
+        by_subnet: bool,
         clock: Arc<dyn Clock>,
         counts: tally::Counts<'_>,
     ) -> Self {
@@ -164,17 +171,23 @@ impl CacheHandler {
             counts: Counts::new(counts, &config.zones),
             config,
             zones,
+            by_subnet,
         }
     }
 
-    /// Whether a name, lower-case wire form, is one of ours.
+    /// The key of a request.
+    fn key(&self, request: &Request) -> Key {
+        Key::of(request, self.by_subnet)
+    }
+
+    /// Whether a name in lower case is in the cache's zones.
     fn takes(&self, lower: &[u8]) -> bool {
         let mut zones = self.config.zones.iter();
         zones.any(|zone| wire_is_within(lower, zone.as_wire()))
     }
 
-    /// Whether an item is good, or may be given after its end. A failure says nothing that could be missed
-    /// (RFC 8767 section 4): after its end the next is asked.
+    /// Whether an item is fresh, or may be served after it expired. A failure says nothing that the client could miss
+    /// (RFC 8767 section 4): when it has expired, the next handler is asked.
     fn is_usable(&self, item: &Item, now: Instant) -> bool {
         let left = item.left(now);
         if item.is_failure() {
@@ -184,14 +197,14 @@ impl CacheHandler {
         left > 0 || left > -i64::try_from(up_to).unwrap_or(i64::MAX)
     }
 
-    /// The item for a key, if there is one that may be given.
+    /// The item for a key, if it may be served.
     fn find(&self, key: &[u8], now: Instant) -> Option<Arc<Item>> {
         let hit = |place: usize| self.counts.hits[place].inc();
-        let usable = |store: &Store| {
+        let usable = |store: &Store, place: usize| {
             let item = store.get(key)?;
             if !self.is_usable(&item, now) {
                 store.remove_this(key, &item);
-                self.count_entries();
+                self.count_entries(store, place);
                 return None;
             }
             Some(item)
@@ -214,10 +227,10 @@ impl CacheHandler {
                 return Some(item);
             }
         }
-        let denial = usable(&self.denial);
-        // A failure does not stand before an answer that is still good.
+        let denial = usable(&self.denial, 1);
+        // A failure does not hide an answer that is still fresh.
         if denial.as_ref().is_none_or(|item| item.is_failure())
-            && let Some(item) = usable(&self.success)
+            && let Some(item) = usable(&self.success, 0)
         {
             hit(0);
             return Some(item);
@@ -230,7 +243,8 @@ impl CacheHandler {
         denial
     }
 
-    /// Takes a reply from behind: its TTLs become what it is kept for, and it is kept if it may be.
+    /// Takes a reply from the next handler. Its TTLs become the time that it is cached for, and it is stored if it may
+    /// be.
     fn take(&self, mut reply: Reply, request: &Request, is_refresh: bool) -> Taken {
         let wall = request.dnssec_ok().then(|| self.clock.wall());
         let judged = judge(&reply, &request.name, request.qtype, wall);
@@ -248,7 +262,7 @@ impl CacheHandler {
             record.ttl = Ttl::decode(seconds);
         }
         let mut item = None;
-        // A failure may be kept for less than a second, which its TTLs cannot say.
+        // A failure may be cached for less than a second, which no TTL can say.
         if judged.is_kept
             && (seconds > 0 || judged.kind == Kind::Failure && !self.config.servfail.is_zero())
         {
@@ -280,7 +294,6 @@ impl CacheHandler {
         }
     }
 
-    /// Keeps a reply.
     fn put(
         &self,
         reply: &Reply,
@@ -289,7 +302,7 @@ impl CacheHandler {
         seconds: u32,
         is_refresh: bool,
     ) -> Arc<Item> {
-        let key = Key::of(request);
+        let key = self.key(request);
         let key = key.as_octets();
         let mut item = Item::new(reply, is_answer, seconds, self.clock.now());
         let prefers = self
@@ -314,22 +327,18 @@ impl CacheHandler {
         self.counts.evictions[place].inc_by(store.put(key, Arc::clone(&item)));
         if kind == Kind::Answer && (is_refresh && !prefers || prefers && is_answer) {
             self.denial.remove(key);
+            self.count_entries(&self.denial, 1);
         }
-        self.count_entries();
+        self.count_entries(store, place);
         item
     }
 
-    /// Sets the gauges of replies.
-    fn count_entries(&self) {
-        for (store, gauge) in [&self.success, &self.denial]
-            .into_iter()
-            .zip(&self.counts.entries)
-        {
-            gauge.set(store.count().into());
-        }
+    /// Sets the gauge of the replies of one kind.
+    fn count_entries(&self, store: &Store, place: usize) {
+        self.counts.entries[place].set(store.count().into());
     }
 
-    /// Asks what stands behind, and keeps what it says.
+    /// Asks the next handler, and stores the reply.
     async fn miss(&self, request: &mut Request, next: Next) -> Outcome {
         let wanted = request.flags;
         request.flags |= flags::AD;
@@ -339,7 +348,7 @@ impl CacheHandler {
             Outcome::Reply(reply) if is_of_zone(&reply) => Outcome::Reply(reply),
             Outcome::Reply(reply) => Outcome::Reply(self.take(reply, request, false).reply),
             Outcome::Failed(failure) => {
-                // An upstream that does not answer is not asked again by each client that tries again.
+                // Clients that try again do not ask an upstream again that has just failed to answer.
                 if failure.rcode == Rcode::SERVFAIL && failure.error.is_some() {
                     let reply = Reply::empty(WORD, Rcode::SERVFAIL, 0);
                     self.take(reply, request, true);
@@ -350,7 +359,7 @@ impl CacheHandler {
         }
     }
 
-    /// Gives what is kept.
+    /// The reply of a cached item.
     fn give(&self, item: &Item, request: &Request, now: Instant) -> Outcome {
         let left = item.left(now);
         let ttl = match self.config.stale {
@@ -368,7 +377,7 @@ impl CacheHandler {
         Outcome::Reply(item.reply(request, ttl))
     }
 
-    /// Whether an item is to be asked for before its end.
+    /// Whether an item is to be refreshed before it expires.
     fn is_due(&self, item: &Item, now: Instant) -> bool {
         self.config.prefetch.is_some_and(|prefetch| {
             let count = item.note_asked(prefetch.within, now);
@@ -378,10 +387,10 @@ impl CacheHandler {
         })
     }
 
-    /// Answers from what is kept; nothing when what stands behind is to be asked.
+    /// Answers from the cache. `None` when the next handler has to be asked.
     async fn hit(&self, request: &Request, next: &Next) -> Option<Outcome> {
         let now = self.clock.now();
-        let key = Key::of(request);
+        let key = self.key(request);
         let item = self.find(key.as_octets(), now)?;
         if item.left(now) > 0 {
             if self.is_due(&item, now) {
@@ -401,7 +410,7 @@ impl CacheHandler {
         Some(self.give(&item, request, now))
     }
 
-    /// Whether what is kept may be given for a name: not for one that a zone of the block has by now.
+    /// Whether a cached reply may be served for a name: not if a zone of the block has the name by now.
     fn may_keep(request: &Request, lower: &Name, next: &Next) -> bool {
         let question = request.question(lower);
         let view = next.block().view(&question, false);
@@ -411,7 +420,7 @@ impl CacheHandler {
         }
     }
 
-    /// Answers a question for one of our names.
+    /// Answers a question for a name in the cache's zones.
     async fn answer_ours(&self, request: &mut Request, lower: Name, next: Next) -> Outcome {
         if !Self::may_keep(request, &lower, &next) {
             return next.run(request).await;
@@ -423,12 +432,12 @@ impl CacheHandler {
     }
 }
 
-/// Whether a reply is of a zone of ours.
+/// Whether a reply comes from one of our zones.
 fn is_of_zone(reply: &Reply) -> bool {
     reply.by == server::zones::WORD
 }
 
-/// Whether a client asks whether an answer is authentic (RFC 6840 section 5.7).
+/// Whether a client wants to know if the answer is authentic (RFC 6840 section 5.7).
 fn wants_ad(request: &Request) -> bool {
     request.flags & flags::AD != 0
 }
@@ -456,7 +465,7 @@ impl Handler for CacheHandler {
             place: new.config.place.clone(),
             ..self.config.clone()
         };
-        config == new.config && self.zones == new.zones
+        config == new.config && self.zones == new.zones && self.by_subnet == new.by_subnet
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
@@ -478,7 +487,7 @@ impl Handler for CacheHandler {
     }
 }
 
-/// How long a refresh may take in all.
+/// The time limit of a refresh.
 const REFRESH_LIMIT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

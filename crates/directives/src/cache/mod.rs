@@ -1,4 +1,4 @@
-//! `cache [TTL] [ZONES…] { … }`: what is kept of replies, and for how long.
+//! `cache [TTL] [ZONES…] { … }`: which replies are cached, and for how long.
 
 pub(crate) mod handler;
 pub(crate) mod metrics;
@@ -16,75 +16,76 @@ use ops::metrics::Metric;
 use crate::cache::handler::CacheHandler;
 use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::zone;
+use crate::forward;
 use crate::handlers::chain::{BuildError, Chain, Context};
 
-/// Replies of one kind.
+/// The limits for replies of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// How many.
+    /// The most replies.
     pub capacity: usize,
     /// The longest time, in seconds.
     pub most_seconds: u32,
-    /// The shortest.
+    /// The shortest time, in seconds.
     pub least_seconds: u32,
-    /// The names, and those below, of which none is kept.
+    /// Names that are not cached, and all names below them.
     pub disabled: Vec<Name>,
 }
 
-/// What is kept.
+/// The settings of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The names: these and those below them.
+    /// The cached names, and all names below them.
     pub zones: Vec<Name>,
     /// Answers.
     pub success: Kept,
     /// Denials.
     pub denial: Kept,
-    /// How long failures are kept.
+    /// The time for which failures are cached.
     pub servfail: Duration,
-    /// Answers that are asked for before they end.
+    /// Refreshes before replies expire.
     pub prefetch: Option<Prefetch>,
-    /// Answers after their end.
+    /// Answers from expired replies.
     pub stale: Option<Stale>,
-    /// Whether TTLs stand still.
+    /// Whether TTLs do not count down.
     pub keeps_ttl: bool,
 }
 
-/// Which answers are asked for before they end.
+/// The replies that are refreshed before they expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefetch {
-    /// Questions for it, no two of them further apart than `within`.
+    /// The number of questions that a reply must have had, with pauses of at most `within`.
     pub amount: u32,
-    /// See `amount`.
+    /// The longest pause between two questions.
     pub within: Duration,
-    /// In the last so many percent of its time.
+    /// The last per cent of the reply's time, in which it is refreshed.
     pub percent: u32,
 }
 
-/// How answers are given after their end (RFC 8767).
+/// Answers from expired replies (RFC 8767).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stale {
-    /// How long after.
+    /// The time after which an expired reply is not served.
     pub up_to: Duration,
-    /// Whether the source is asked first, and how long it has: nothing is as long as it takes.
+    /// Whether the source is asked first, and its time limit. An inner `None` is no limit.
     pub verify: Option<Option<Duration>>,
-    /// The TTL of such answers, in seconds.
+    /// The TTL of expired replies, in seconds.
     pub ttl_seconds: u32,
-    /// How long a source that failed is not asked again.
+    /// The time for which a source that failed is not asked again.
     pub recheck: Duration,
-    /// Whether an old answer comes before a new denial.
+    /// Whether an expired answer is preferred to a new denial.
     pub prefers_positive: bool,
 }
 
-/// The capacity unless given.
+/// The default capacity.
 const CAPACITY: usize = 10_000;
 
 impl Directive for Cache {
     const WORD: &'static str = "cache";
     const USAGE: &'static str = "cache [TTL] [ZONES…] { … }";
-    const SUMMARY: &'static str = "replies of other servers are kept; answers of zones never";
+    const SUMMARY: &'static str = "keeps replies of other servers, never answers of zones";
     const OPTIONS: &'static str =
         "success, denial, prefetch, serve_stale, serve_stale_policy, servfail, disable and keepttl";
     const ROLE: Role = Role::Shapes;
@@ -157,6 +158,7 @@ impl Directive for Cache {
         chain.add(CacheHandler::new(
             self.clone(),
             zones,
+            forward::sends_subnet(block),
             Arc::clone(clock),
             counts,
         ));
@@ -164,14 +166,14 @@ impl Directive for Cache {
     }
 }
 
-/// The longest that failures are kept, and that a source is not asked again.
+/// The longest time for `servfail` and for RECHECK.
 const MOST_FAILURE: Duration = Duration::from_secs(300);
 
 /// Reads seconds that are not 0.
 fn positive_seconds(token: &Token, report: &mut Report) -> Option<u32> {
     let seconds = token.text.parse().ok().filter(|seconds| *seconds > 0);
     if seconds.is_none() {
-        let message = format!("cache: {} is no TTL", token.shown());
+        let message = format!("cache: {} is not a TTL", token.shown());
         report.error(&token.place, message, "write whole seconds, at least 1");
     }
     seconds
@@ -219,7 +221,7 @@ fn prefetch(line: &Line, report: &mut Report) -> Option<Prefetch> {
     };
     match tokens[0].text.parse() {
         Ok(amount) => prefetch.amount = amount,
-        Err(_) => return wrong(&tokens[0], "no number of questions"),
+        Err(_) => return wrong(&tokens[0], "not a number of questions"),
     }
     if let Some(token) = tokens.get(1) {
         match go_duration(&token.text) {
@@ -240,7 +242,6 @@ fn prefetch(line: &Line, report: &mut Report) -> Option<Prefetch> {
     Some(prefetch).filter(|it| it.amount > 0)
 }
 
-/// Reads `serve_stale [DURATION [immediate [TTL [RECHECK]] | verify [TIMEOUT [TTL [RECHECK]]]]]`.
 fn stale(line: &Line, report: &mut Report) -> Option<Stale> {
     let mut stale = Stale {
         up_to: Duration::from_secs(3600),

@@ -1,4 +1,4 @@
-//! `cancel [TIMEOUT]`: how long the handlers behind have for a query.
+//! `cancel [TIMEOUT]`: the time limit of the handlers after it.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use server::message::{Outcome, Question, Request};
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
 
-/// The time unless written, CoreDNS's: clients give up after five seconds.
+/// The default, as in CoreDNS: clients give up after five seconds.
 const TIMEOUT: Duration = Duration::from_millis(5001);
 
-/// The directive, and its handler: how long the handlers behind have.
+/// The directive and its handler, with the time limit of the handlers after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cancel(Duration);
 
 impl Directive for Cancel {
     const WORD: &'static str = "cancel";
     const USAGE: &'static str = "cancel [TIMEOUT]";
-    const SUMMARY: &'static str = "SERVFAIL for queries that take longer, 5001ms unless given";
+    const SUMMARY: &'static str = "answers SERVFAIL to queries that take longer, 5001ms by default";
     const REPEAT: Repeat = Repeat::Joined(Some("the last counts"));
     const ROLE: Role = Role::Shapes;
 
@@ -35,8 +35,12 @@ impl Directive for Cancel {
             Some(token) => match go_duration(&token.text) {
                 Ok(timeout) if !timeout.is_zero() => timeout,
                 Ok(_) | Err(_) => {
-                    let message = format!("cancel: {} is no time", token.shown());
-                    report.error(&token.place, message, "write a time such as 2s or 500ms");
+                    let message = format!("cancel: {} is not a duration", token.shown());
+                    report.error(
+                        &token.place,
+                        message,
+                        "write a duration such as 2s or 500ms",
+                    );
                     TIMEOUT
                 }
             },
@@ -56,7 +60,7 @@ impl Handler for Cancel {
     }
 
     fn passes(&self, _: &Question<'_>) -> bool {
-        // Zones answer at once.
+        // Zones answer without waiting.
         true
     }
 
@@ -79,6 +83,7 @@ mod tests {
     use server::testing::{Counting, chain, request, text};
 
     use super::*;
+    use crate::config::{Overrides, parse_text};
 
     /// Answers after a time.
     struct Slow(Duration);
@@ -98,6 +103,25 @@ mod tests {
                 next.run(request).await
             }
             .boxed()
+        }
+    }
+
+    #[test]
+    fn a_time_is_longer_than_nothing() {
+        for (words, want) in [
+            ("cancel", Ok(TIMEOUT)),
+            ("cancel 2s", Ok(Duration::from_secs(2))),
+            ("cancel soon", Err("cancel: 'soon' is not a duration")),
+            ("cancel 0", Err("cancel: '0' is not a duration")),
+            ("cancel 0s", Err("cancel: '0s' is not a duration")),
+        ] {
+            let text = format!(". {{\n{words}\n}}\n");
+            let read = parse_text("Corefile", &text, &Overrides::default(), &|_| None);
+            let read = match &read {
+                Ok(loaded) => Ok(loaded.config.servers[0].get::<Cancel>().unwrap().0),
+                Err(rejected) => Err(rejected.problems[0].message.as_str()),
+            };
+            assert_eq!(read, want, "{words}");
         }
     }
 

@@ -8,35 +8,35 @@ use kubernetes::schema::CatalogMember;
 use transfer::PeerAddress;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
-use crate::config::zone;
+use crate::config::zone::{self, ZoneKey};
 use crate::transfer::Transfer;
 
-/// A catalog zone as written.
+/// The settings of a catalog zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// The catalog's own name.
     pub zone: Name,
-    /// The zones that it lists; empty for all of the block that somebody may have.
+    /// The zones that it lists. If empty, it lists all zones of the block that someone may transfer.
     pub members: Vec<Name>,
-    /// Groups (RFC 9432 section 4.4.2), each with the members that are in it; empty for all.
+    /// Groups (RFC 9432 section 4.4.2), each with its members. No members means all.
     pub groups: Vec<(String, Vec<Name>)>,
-    /// Catalogs that members move to (RFC 9432 section 4.4.1), with these; empty for all.
+    /// Catalogs that members move to (RFC 9432 section 4.4.1), each with these members. No members means all.
     pub moves: Vec<(Name, Vec<Name>)>,
     /// Whether a member may be in several groups: Knot 3.2 refuses such a catalog as a whole.
     pub several_groups: bool,
 }
 
-/// The most octets of a catalog's name: what stands below has a label of 32 characters and two more.
+/// The most octets of a catalog's name. The names below it have a label of 32 characters and two more.
 const MAX_ZONE_OCTETS: usize = 200;
-/// The most octets of a group: one string of a TXT record.
+/// The most octets of a group's name: one string of a TXT record.
 const GROUP_OCTETS: usize = 255;
 
 impl Directive for Catalog {
     const WORD: &'static str = "catalog";
     const USAGE: &'static str = "catalog ZONE [MEMBERS…] { … }";
-    const SUMMARY: &'static str = "a zone that lists zones (RFC 9432); members default to all zones of the block that somebody may have; who may have the catalog is said by `transfer`";
+    const SUMMARY: &'static str = "a zone that lists zones (RFC 9432). MEMBERS default to all zones of the block that a peer may transfer. `transfer` names the peers that get the catalog";
     const OPTIONS: &'static str = "group, coo and several_groups";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Zones;
@@ -45,7 +45,7 @@ impl Directive for Catalog {
         let place = directive.name.place.clone();
         let Some((first, members)) = directive.arguments.split_first() else {
             let fix = "write: catalog ZONE [MEMBERS...]";
-            report.error(&place, "catalog names no zone", fix);
+            report.error(&place, "catalog has no zone", fix);
             return None;
         };
         let mut catalog = Catalog {
@@ -75,6 +75,7 @@ impl Directive for Catalog {
         for block in blocks {
             for catalog in block.all::<Self>() {
                 check_one(block, catalog, report);
+                check_questions(blocks, block, catalog, report);
                 let entries = block.catalog_members(catalog);
                 for (other, theirs) in &seen {
                     check_pair((catalog, &entries), (other, theirs), report);
@@ -88,7 +89,7 @@ impl Directive for Catalog {
 /// The names of the catalogs among directives.
 pub(crate) fn names(directives: &[Statement]) -> Vec<Name> {
     let catalogs = directives.iter().filter(|it| it.name.text == "catalog");
-    // What is wrong with a name is said when the directive itself is read.
+    // Faults in a name are reported when the directive itself is read.
     let mut aside = Report::default();
     let names = catalogs.filter_map(|it| zone::domain_name(it.arguments.first()?, &mut aside));
     names.map(|name| name.to_lower()).collect()
@@ -175,8 +176,8 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
         report.error(place, format!("{own} is a zone with content already"), fix);
     }
     if block.for_zone::<Transfer>(own).is_none() {
-        let message = format!("nobody may have the catalog {own}");
-        let fix = "add the zone to the keys of the block, or name it behind transfer";
+        let message = format!("no peer may transfer the catalog {own}");
+        let fix = "add the zone to the keys of the block, or name it after transfer";
         report.error(place, message, fix);
     }
     for zone in &catalog.members {
@@ -184,20 +185,24 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
             let message = format!("the catalog lists {zone}, which this block does not write");
             report.error(place, message, "name zones of this block");
         } else if block.for_zone::<Transfer>(zone).is_none() {
-            let message = format!("the catalog lists {zone}, which nobody may have");
-            report.error(place, message, "name the zone behind transfer, too");
+            let message = format!("the catalog lists {zone}, which no peer may transfer");
+            report.error(place, message, "name the zone after transfer too");
         }
     }
     let entries = block.catalog_members(catalog);
     if entries.is_empty() {
         let message = format!("the catalog {own} lists no zone: its secondaries would drop all");
-        report.error(place, message, "name zones, or let someone transfer them");
+        report.error(
+            place,
+            message,
+            "name zones, or allow a peer to transfer them",
+        );
     }
     let named = catalog.groups.iter().map(|(_, members)| members);
     let named = named.chain(catalog.moves.iter().map(|(_, members)| members));
     for zone in named.flatten() {
         if !entries.iter().any(|entry| entry.zone == *zone) {
-            let message = format!("{zone} is no member of the catalog {own}");
+            let message = format!("{zone} is not a member of the catalog {own}");
             report.error(place, message, "name members of the catalog");
         }
     }
@@ -205,20 +210,47 @@ fn check_one(block: &ServerBlock, catalog: &Catalog, report: &mut Report) {
     for entry in &entries {
         if entry.groups.len() > 1 && !catalog.several_groups {
             let message = format!("{} is in several groups", entry.zone);
-            let fix =
-                "Knot 3.2 refuses such a catalog as a whole: name one, or write several_groups";
+            let fix = "Knot 3.2 refuses such a catalog: name one group, or write several_groups";
             report.error(place, message, fix);
         }
         let moves = catalog.moves.iter();
         let moves = moves.filter(|(_, zones)| zones.is_empty() || zones.contains(&entry.zone));
         if moves.count() > 1 {
             let message = format!("{} moves to several catalogs", entry.zone);
-            report.error(place, message, "a zone can move to one");
+            report.error(place, message, "a zone can move to only one");
         }
     }
 }
 
-/// Warns of secondaries that would set up members which they may not have.
+/// Warns about a catalog below no key of its block where another block has the questions for it: who has the questions
+/// has the transfers.
+fn check_questions(
+    blocks: &[ServerBlock],
+    block: &ServerBlock,
+    catalog: &Catalog,
+    report: &mut Report,
+) {
+    let own = &catalog.zone;
+    let is_above = |key: &ZoneKey| own.is_within(&key.apex);
+    if block.zones.iter().any(is_above) {
+        return;
+    }
+    for listener in block.listeners() {
+        let has_questions = |other: &&ServerBlock| {
+            other.listeners().contains(&listener) && other.keys_on(&listener).any(is_above)
+        };
+        if let Some(other) = blocks.iter().find(has_questions) {
+            let message = format!(
+                "questions for {own} on port {} go to the block at {}: it is not transferred there",
+                listener.port, other.place
+            );
+            let fix = "add the zone to the keys of the block";
+            report.warn(&catalog.place, message, fix);
+        }
+    }
+}
+
+/// Warns about secondaries that would add members which they may not transfer.
 fn check_readers(
     block: &ServerBlock,
     catalog: &Catalog,
@@ -243,10 +275,10 @@ fn check_readers(
             more => format!("{} of its members, such as {first}", more + 1),
         };
         let message = format!(
-            "{} reads the catalog {} and may not have {which}",
+            "{} reads the catalog {} and may not transfer {which}",
             peer.ip, catalog.zone
         );
-        let fix = "name it behind transfer of each, too, or name the members of the catalog";
+        let fix = "name it in the transfer of each too, or name the members of the catalog";
         report.warn(&reader.place, message, fix);
     }
 }
@@ -260,10 +292,10 @@ fn check_pair(
     if catalog.zone == other.zone {
         if entries != theirs {
             let message = format!(
-                "the catalog {} stands already at {}",
+                "the catalog {} is already defined at {}",
                 other.zone, other.place
             );
-            let fix = "a catalog has one content: let both say the same, or rename one";
+            let fix = "a catalog has one content: write the same in both, or rename one";
             report.error(&catalog.place, message, fix);
         }
         return;
@@ -272,12 +304,12 @@ fn check_pair(
         let Some(their) = theirs.iter().find(|their| their.zone == entry.zone) else {
             continue;
         };
-        // While a zone moves it stands in both (RFC 9432 section 4.4.1).
+        // While a zone moves, both catalogs list it (RFC 9432 section 4.4.1).
         let moves = entry.moves_to.as_ref() == Some(&other.zone);
         let comes = their.moves_to.as_ref() == Some(&catalog.zone);
         if moves == comes {
-            let message = format!("{} is in the catalog {}, too", entry.zone, other.zone);
-            let fix = "a zone is in one catalog: name the members, or let it move with coo";
+            let message = format!("{} is also in the catalog {}", entry.zone, other.zone);
+            let fix = "a zone is in one catalog: name the members, or move the zone with coo";
             report.error(&catalog.place, message, fix);
         }
     }

@@ -1,4 +1,4 @@
-//! `catalog`.
+//! Tests of `catalog`.
 
 use crate::config::Catalog;
 use crate::config::tests::{config, name, read, warnings};
@@ -11,7 +11,7 @@ fn text(lines: &str) -> String {
     )
 }
 
-/// What is wrong with a text.
+/// The problems of a text.
 fn wrong(text: &str) -> String {
     read(text).map(|_| ()).unwrap_err().to_string()
 }
@@ -30,6 +30,18 @@ fn a_catalog_lists_all_zones_that_somebody_may_have() {
         zones,
         ["cluster.local.", "10.in-addr.arpa.", "catalog.invalid."]
     );
+}
+
+/// transfer D4
+#[test]
+fn a_catalog_whose_questions_go_to_another_block_is_warned_about() {
+    let own = "a {\nkubernetes\ntransfer a catalog.invalid {\nallow 192.0.2.1\n}\ncatalog catalog.invalid\n}\n";
+    assert_eq!(warnings(own), [""; 0]);
+    let other = warnings(&format!("{own}. {{\nwhoami\n}}\n"));
+    let want = "Corefile:6:1: questions for catalog.invalid. on port 53 go to the block at Corefile:8:1: it is not \
+                transferred there";
+    assert!(other[0].starts_with(want), "{other:?}");
+    assert_eq!(warnings(&format!("{own}.:54 {{\nwhoami\n}}\n")), [""; 0]);
 }
 
 #[test]
@@ -59,7 +71,7 @@ fn who_reads_a_catalog_and_may_not_have_a_member_is_warned_about() {
     let [said] = &said[..] else {
         panic!("{said:?}")
     };
-    let reads = "198.51.100.1 reads the catalog catalog.invalid. and may not have";
+    let reads = "198.51.100.1 reads the catalog catalog.invalid. and may not transfer";
     let want = format!("{reads} 2 of its members, such as cluster.local.; name it");
     assert!(said.contains(&want), "{said}");
     let [said] = &of("cluster.local")[..] else {
@@ -72,12 +84,12 @@ fn who_reads_a_catalog_and_may_not_have_a_member_is_warned_about() {
 #[test]
 fn what_secondaries_would_choke_on_is_refused() {
     for (lines, want) in [
-        ("catalog", "catalog names no zone"),
+        ("catalog", "catalog has no zone"),
         (
             "catalog catalog.invalid\nk8s_external catalog.invalid",
             "is a zone with content already",
         ),
-        ("catalog other.invalid", "nobody may have the catalog"),
+        ("catalog other.invalid", "no peer may transfer the catalog"),
         (
             "catalog catalog.invalid x.org",
             "which this block does not write",
@@ -96,7 +108,7 @@ fn what_secondaries_would_choke_on_is_refused() {
         ),
         (
             "catalog catalog.invalid {\n group a x.org\n}",
-            "is no member",
+            "is not a member",
         ),
         ("catalog catalog.invalid {\n groop a\n}", "groop"),
     ] {
@@ -127,14 +139,13 @@ fn g4_one_zone_in_two_catalogs_is_refused_unless_it_moves() {
              192.0.2.1\n}}\ncatalog a.invalid {{\n{more}\n}}\ncatalog b.invalid\n}}\n"
         )
     };
-    assert!(wrong(&two("group x")).contains("is in the catalog a.invalid., too"));
+    assert!(wrong(&two("group x")).contains("is also in the catalog a.invalid."));
     read(&two("coo b.invalid")).unwrap();
     let both = two("coo b.invalid").replace(
         "catalog b.invalid",
         "catalog b.invalid {\n coo a.invalid\n}",
     );
-    assert!(wrong(&both).contains("is in the catalog"));
-    // The same name twice in one catalog is one member.
+    assert!(wrong(&both).contains("is also in the catalog"));
     let config = config(&text("catalog catalog.invalid cluster.local cluster.local"));
     let block = &config.servers[0];
     assert_eq!(

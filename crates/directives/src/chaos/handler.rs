@@ -1,4 +1,4 @@
-//! `chaos`: who serves, in class CH, as `dig CH TXT version.bind` asks.
+//! `chaos`: answers TXT queries of class CH about the server, such as `dig CH TXT version.bind`.
 
 use dns::{Name, Rcode, Rdata, Record, Rtype, Ttl};
 use futures_util::FutureExt;
@@ -8,26 +8,22 @@ use server::message::{CLASS_CHAOS, Outcome, Question, Reply, Request};
 
 use crate::chaos::Chaos;
 
-/// The version that is told unless one is written.
+/// The default version.
 const OWN_VERSION: &str = concat!("zonewright-", env!("CARGO_PKG_VERSION"));
-/// The names of each question, lower-case wire form.
+/// The names for the version, in wire form.
 const VERSION: [&[u8]; 2] = [b"\x07version\x04bind\x00", b"\x07version\x06server\x00"];
-/// Who wrote it.
+/// The name for the authors.
 const AUTHORS: &[u8] = b"\x07authors\x04bind\x00";
-/// The name of the machine.
+/// The names for the name of the machine.
 const HOST: [&[u8]; 2] = [b"\x08hostname\x04bind\x00", b"\x02id\x06server\x00"];
 
-/// The handler of `chaos`.
 #[derive(Debug, Clone)]
 pub(crate) struct ChaosHandler {
-    /// The directive.
     chaos: Chaos,
-    /// The name of the machine.
     hostname: String,
 }
 
 impl ChaosHandler {
-    /// A handler on a machine of this name.
     pub(crate) fn new(chaos: Chaos, hostname: &str) -> Self {
         let hostname = hostname.to_owned();
         Self { chaos, hostname }
@@ -70,7 +66,7 @@ impl Handler for ChaosHandler {
         reply.answers.extend(texts.into_iter().map(|text| Record {
             owner: request.name.clone(),
             rtype: Rtype::TXT,
-            ttl: Ttl::decode(0),
+            ttl: Ttl::ZERO,
             rdata: Rdata::txt(text),
         }));
         std::future::ready(Outcome::Reply(reply)).boxed()

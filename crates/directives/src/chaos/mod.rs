@@ -1,4 +1,4 @@
-//! `chaos [VERSION [AUTHORS...]]`: what is told of the server in class CH.
+//! `chaos [VERSION [AUTHORS...]]`: the answers about the server in class CH.
 
 pub(crate) mod handler;
 
@@ -13,12 +13,12 @@ use crate::handlers::chain::{BuildError, Chain};
 /// The most octets of one string of a TXT record (RFC 1035 section 3.3.14).
 const MAX_OCTETS: usize = 255;
 
-/// What is told.
+/// The answers in class CH.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chaos {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The version; nothing stands for our own.
+    /// The version; `None` means our own.
     pub version: Option<String>,
     /// The authors.
     pub authors: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Chaos {
 impl Directive for Chaos {
     const WORD: &'static str = "chaos";
     const USAGE: &'static str = "chaos [VERSION [AUTHORS…]]";
-    const SUMMARY: &'static str = "who serves, in class CH";
+    const SUMMARY: &'static str = "tells the name and version of the server, in class CH";
     const REPEAT: Repeat = Repeat::Joined(Some("the first counts"));
     const ROLE: Role = Role::Decides;
 

@@ -1,4 +1,4 @@
-//! A server block, and what a directive in it is.
+//! A server block, and the trait of its directives.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -13,39 +13,40 @@ use server::Shape;
 use crate::config::zone::{Scheme, ZoneKey};
 use crate::handlers::chain::{BuildError, Chain};
 
-/// A directive of the Corefile, implemented by what it says: its configuration.
+/// The configuration that a directive of the Corefile gives.
 pub trait Directive: Any + Debug + Clone + PartialEq + Send + Sync {
     /// The word that begins it.
     const WORD: &'static str;
-    /// How it is written, for the manual.
+    /// Its syntax, for the manual.
     const USAGE: &'static str;
-    /// What it says, for the manual.
+    /// Its purpose, for the manual.
     const SUMMARY: &'static str;
     /// Its options, as messages list them.
     const OPTIONS: &'static str = "";
-    /// What a second one in a block means.
+    /// The meaning of a second one in a block.
     const REPEAT: Repeat = Repeat::Refused;
-    /// What it does with queries.
+    /// Its effect on queries.
     const ROLE: Role = Role::Setting;
 
-    /// What its handler counts.
+    /// The metrics of its handler.
     const METRICS: &'static [Metric] = &[];
 
-    /// Reads it; `None` when it says nothing that can be used, which has been reported. `zones` are those of the block,
-    /// which are meant where it names none.
+    /// Reads it. `None` when nothing of it can be used, which has been reported. `zones` are the block's, for a
+    /// directive that names none.
     fn read(directive: &Statement, zones: &[Name], report: &mut Report) -> Option<Self>;
 
-    /// Reads another one of the block, where they are joined. The last counts, unless they are joined otherwise.
+    /// Reads a second one of the block, if [`Repeat::Joined`]. By default the second one replaces the first.
     fn read_again(self, again: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         Self::read(again, zones, report)
     }
 
-    /// Whether it wants to know which pod asks.
+    /// Whether it needs to know the client's pod.
     fn wants_clients(&self) -> bool {
         false
     }
 
-    /// Adds its handler to the chain of its block. Of several directives of one word the first adds those of all.
+    /// Adds its handler to the chain of its block. If a block has several directives of one word, the first one adds
+    /// the handlers of all.
     ///
     /// # Errors
     /// When a file or a name that a handler needs cannot be used.
@@ -53,47 +54,45 @@ pub trait Directive: Any + Debug + Clone + PartialEq + Send + Sync {
         Ok(())
     }
 
-    /// Says how all replies of its block are written.
+    /// Sets the form of the block's replies.
     fn shape(&self, _shape: &mut Shape) {}
 
-    /// Checks all directives of this word against the others of all blocks.
+    /// Checks all directives of this word, in all blocks.
     fn check(_blocks: &[ServerBlock], _report: &mut Report) {}
 }
 
-/// What a second directive of one word in a block means. Imports bring it: a file of one's own (`*.override`) with a
-/// directive that the Corefile has already. Tried with CoreDNS.
+/// The meaning of a second directive of one word in a block. Imports often bring one: a file of the user's own
+/// (`*.override`) has a directive that the Corefile has already. Tried with CoreDNS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Each says something of its own.
+    /// Each has its own effect.
     Several,
-    /// They are read into one. It works, as in CoreDNS; the text warns where maybe not as meant.
+    /// They are read into one, as in CoreDNS. The text is a warning, for directives of which that may not be meant.
     Joined(Option<&'static str>),
-    /// CoreDNS does not take it either, or it would be half of what was meant.
+    /// It is an error. CoreDNS refuses it too, or would lose half of it.
     Refused,
 }
 
-/// What a directive does with queries.
+/// The effect of a directive on queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing: it is about the process, the listeners or the contents of zones.
+    /// None: it concerns the process, the listeners or the contents of zones.
     Setting,
     /// It writes zones, and answers from them.
     Zones,
-    /// It observes queries, keeps replies or gives them another form.
+    /// It observes queries, caches replies or changes their form.
     Shapes,
-    /// It answers some questions, refuses them or asks others instead.
+    /// It answers some queries itself, refuses them or replaces them.
     Decides,
-    /// It answers for names that are in no zone.
+    /// It answers for names that no zone has.
     Answers,
 }
 
-/// What one directive says. `PartialEq` compares configurations of the same type.
+/// A directive of any type. `PartialEq` compares values of the same type.
 trait Said: Any + Debug + Send + Sync {
-    /// Whether the other is of the same type and says the same.
+    /// Whether the other has the same type and is equal.
     fn is_same(&self, other: &dyn Said) -> bool;
-    /// Whether it wants to know which pod asks.
     fn wants_clients(&self) -> bool;
-    /// Says how all replies of its block are written.
     fn shape(&self, shape: &mut Shape);
 }
 
@@ -120,18 +119,17 @@ impl PartialEq for dyn Said {
 /// A server block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerBlock {
-    /// Where its first key stands.
+    /// The place of its first key.
     pub place: Place,
-    /// Its keys: the zones for which queries come to this block; at least one.
+    /// Its keys: the zones whose queries this block gets; at least one.
     pub zones: Vec<ZoneKey>,
-    /// Its directives as they were written, name and arguments.
+    /// Its directives as text: the word and the arguments of each.
     pub written: Vec<Vec<String>>,
-    /// What they say, in the order of the file.
     said: Vec<Arc<dyn Said>>,
 }
 
 impl ServerBlock {
-    /// A block without directives; `written` are those to come.
+    /// A block whose directives, `written`, are not yet read.
     pub(crate) const fn new(place: Place, zones: Vec<ZoneKey>, written: Vec<Vec<String>>) -> Self {
         Self {
             place,
@@ -141,43 +139,42 @@ impl ServerBlock {
         }
     }
 
-    /// What all directives of a word say, in the order of the file.
+    /// All directives of a type, in the order of the file.
     pub fn all<D: Directive>(&self) -> impl DoubleEndedIterator<Item = &D> + Clone {
         let all = self.said.iter();
         all.filter_map(|said| (&**said as &dyn Any).downcast_ref())
     }
 
-    /// What the directive of a word says, of several the first.
+    /// The directive of a type, or the first of several.
     #[must_use]
     pub fn get<D: Directive>(&self) -> Option<&D> {
         self.all().next()
     }
 
-    /// Whether the block has a directive.
+    /// Whether the block has a directive of this type.
     #[must_use]
     pub fn has<D: Directive>(&self) -> bool {
         self.get::<D>().is_some()
     }
 
-    /// Adds what a directive says.
     pub(crate) fn add(&mut self, directive: impl Directive) {
         self.said.push(Arc::new(directive));
     }
 
-    /// Takes out what the directives of a word say; gives the first.
+    /// Removes the directives of a type; returns the first.
     pub(crate) fn take<D: Directive>(&mut self) -> Option<D> {
         let first = self.get::<D>().cloned();
         self.said.retain(|said| !(&**said as &dyn Any).is::<D>());
         first
     }
 
-    /// Whether a directive wants to know which pod asks.
+    /// Whether a directive needs to know the client's pod.
     #[must_use]
     pub fn wants_clients(&self) -> bool {
         self.said.iter().any(|said| said.wants_clients())
     }
 
-    /// How all replies of the block are written.
+    /// The form of all replies of the block.
     #[must_use]
     pub fn shape(&self) -> Shape {
         let mut shape = Shape::default();
@@ -185,8 +182,8 @@ impl ServerBlock {
         shape
     }
 
-    /// Whether questions for a zone come to the block this way: by a key of the zone or above it; to a zone below no
-    /// key, as a catalog may be, by any.
+    /// Whether queries for a zone reach this block over `scheme`: by a key that is the zone or above it. If no key is
+    /// above the zone, as with a catalog, any key will do.
     #[must_use]
     pub fn hears(&self, zone: &Name, scheme: Scheme) -> bool {
         let holds = |key: &ZoneKey| zone.is_within(&key.apex);

@@ -5,7 +5,7 @@ use corefile::place::Report;
 use crate::config::block::ServerBlock;
 use crate::config::{http, listener, nested, registry, sources};
 
-/// Reports everything in which blocks and directives do not agree.
+/// Reports all conflicts between blocks and directives.
 pub(crate) fn check_all(blocks: &[ServerBlock], report: &mut Report) {
     listener::check_zones(blocks, report);
     listener::check_sockets(blocks, report);

@@ -1,5 +1,4 @@
-//! What a zone of a cluster is to the directive that writes it: where its names stand, and who its name
-//! server is unless an `apex` says so.
+//! The form of a cluster's zone: the directive that writes it, and its default name server.
 
 use dns::Name;
 use kubernetes::schema::{NAME_SERVER, ZoneForm};
@@ -17,14 +16,14 @@ pub enum Form<'a> {
     Clusterset(&'a Kubernetes),
     /// The addresses of a cluster.
     Reverse(&'a Kubernetes),
-    /// The names of what is reached from outside.
+    /// The external names of a cluster.
     External(&'a External),
-    /// Its addresses.
+    /// The external addresses of a cluster.
     ExternalReverse(&'a External),
 }
 
 impl<'a> Form<'a> {
-    /// What the zone holds.
+    /// The form, for the schema.
     #[must_use]
     pub const fn zone_form(&self) -> ZoneForm {
         match self {
@@ -35,8 +34,8 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// The zone whose name servers `zone` has unless it has its own: a zone of addresses names what exists
-    /// elsewhere, and so does that of a set beside a cluster's.
+    /// The zone whose name servers `zone` has by default. A reverse zone has those of the zone that its names are in; a
+    /// zone of a clusterset has those of the cluster's zone.
     #[must_use]
     pub fn home<'z>(&self, zone: &'z Name) -> &'z Name
     where
@@ -50,7 +49,7 @@ impl<'a> Form<'a> {
         home.unwrap_or(zone)
     }
 
-    /// The name server of `zone` for which none is named; the zone where that would be too long.
+    /// The default name server of `zone`. It is `zone` itself if the name would be too long.
     #[must_use]
     pub fn default_name_server(&self, zone: &Name) -> Name {
         let [host, label] = match self {
@@ -66,7 +65,7 @@ impl<'a> Form<'a> {
 }
 
 impl ServerBlock {
-    /// What a zone is to the cluster's directive of this block that writes it.
+    /// The form of a zone that a directive of this block writes from a cluster.
     #[must_use]
     pub fn form_of(&self, zone: &Name) -> Option<Form<'_>> {
         let of_clusters = self.clusters().find_map(|it| {

@@ -1,4 +1,4 @@
-//! The HTTP servers of blocks: two of different kinds cannot have one port.
+//! The HTTP servers of blocks: servers of different kinds cannot share a port.
 
 use corefile::address::{HttpAddress, HttpHost};
 use corefile::place::{Place, Report};
@@ -8,7 +8,7 @@ use crate::health::Health;
 use crate::prometheus::Prometheus;
 use crate::ready::Ready;
 
-/// Reports HTTP servers of different kinds on one port.
+/// Reports two kinds of HTTP server on one port.
 pub(crate) fn check(blocks: &[ServerBlock], report: &mut Report) {
     let mut seen: Vec<(&str, &Place, &HttpAddress)> = Vec::new();
     for block in blocks {

@@ -1,4 +1,4 @@
-//! Limits of encrypted listeners, as `https`, `https3` and `quic` give them.
+//! Limits of encrypted listeners, which `https`, `https3` and `quic` set.
 
 use corefile::parser::Statement;
 use corefile::place::Report;
@@ -6,17 +6,17 @@ use corefile::place::Report;
 use crate::config::block::{Directive, ServerBlock};
 use crate::config::zone::Scheme;
 
-/// An option of such a directive.
+/// An option that sets a limit.
 pub(crate) struct Limit<'a> {
-    /// Its name.
+    /// Its name in the Corefile.
     pub option: &'static str,
     /// Its least value.
     pub least: u32,
-    /// Its value, if it is given.
+    /// Its value, if it is written.
     pub value: &'a mut Option<u32>,
 }
 
-/// Reads a directive whose options are limits.
+/// Reads a directive whose options are all limits.
 pub(crate) fn read<D: Directive>(
     directive: &Statement,
     limits: &mut [Limit<'_>],
@@ -40,7 +40,7 @@ pub(crate) fn read<D: Directive>(
     }
 }
 
-/// Warns of blocks that limit listeners which they do not have.
+/// Warns about blocks that limit listeners which they do not have.
 pub(crate) fn check_scheme<D: Directive>(
     blocks: &[ServerBlock],
     scheme: Scheme,
@@ -50,17 +50,17 @@ pub(crate) fn check_scheme<D: Directive>(
         if !block.zones.iter().any(|key| key.scheme == scheme) {
             let (word, scheme) = (D::WORD, scheme.as_str());
             let message =
-                format!("{word} limits nothing: no key of this block begins with {scheme}://");
+                format!("{word} has no effect: no key of this block begins with {scheme}://");
             report.warn(
                 &block.place,
                 message,
-                format!("write {scheme}://ZONE as a key, or take it out"),
+                format!("write {scheme}://ZONE as a key, or remove it"),
             );
         }
     }
 }
 
-/// The most connections: 0 is any number.
+/// The most connections: the written number, or `default`. 0 means no limit.
 pub(crate) fn connections(given: Option<u32>, default: usize) -> usize {
     match given {
         None => default,
@@ -76,12 +76,10 @@ mod tests {
     use crate::config::tests::{config, faults, warnings};
     use crate::config::{Https3Limits, HttpsLimits, QuicLimits};
 
-    /// A block with keys of all encrypted listeners.
     fn text(directives: &str) -> String {
         format!("https://. https3://.:444 quic://. {{\n tls c k\n{directives}\n}}\n")
     }
 
-    /// The settings of a block's listeners.
     fn settings(directives: &str) -> Settings {
         let block = &config(&text(directives)).servers[0];
         let mut settings = Settings::default();
@@ -155,7 +153,7 @@ mod tests {
     fn limits_without_a_listener_are_warned_of() {
         for word in ["https", "https3", "quic"] {
             let said = warnings(&format!(". {{\n {word}\n}}\n"));
-            let want = format!("{word} limits nothing: no key of this block begins with {word}://");
+            let want = format!("{word} has no effect: no key of this block begins with {word}://");
             assert!(said.len() == 1 && said[0].contains(&want), "{said:?}");
         }
         assert!(warnings(&text("https\nhttps3\nquic")).is_empty());

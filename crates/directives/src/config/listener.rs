@@ -1,4 +1,4 @@
-//! Which server blocks share a socket: no zone stands twice there.
+//! Finds the server blocks that share a socket, and checks that no socket has a zone twice.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,19 +9,19 @@ use crate::bind::{Bind, BindHost};
 use crate::config::block::ServerBlock;
 use crate::config::zone::{Scheme, ZoneKey};
 
-/// One pair of sockets, UDP and TCP. The blocks on it share its keys.
+/// A socket address: the UDP and TCP sockets on it share the keys of all its blocks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Listener {
-    /// How queries arrive.
+    /// The protocol of queries.
     pub scheme: Scheme,
-    /// What it is bound to; `None`: all addresses, both families.
+    /// The host that it is bound to. `None` means all addresses of both families.
     pub host: Option<BindHost>,
     /// The port.
     pub port: u16,
 }
 
 impl Listener {
-    /// The address that it is bound to, if it is bound to one.
+    /// The address that it is bound to; `None` for an interface or for all addresses.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match self.host {
             Some(BindHost::Address(address)) => Some(address),
@@ -31,14 +31,14 @@ impl Listener {
 }
 
 impl ServerBlock {
-    /// Its keys that are for a listener: those of its scheme and port.
+    /// The keys of the block that are on a listener: those with its scheme and port.
     pub fn keys_on(&self, listener: &Listener) -> impl Iterator<Item = &ZoneKey> {
         let (scheme, port) = (listener.scheme, listener.port);
         let keys = self.zones.iter();
         keys.filter(move |key| key.scheme == scheme && key.port == port)
     }
 
-    /// The listeners this block is on, each once, in the order of keys and hosts.
+    /// The listeners of this block, each once, in the order of keys and hosts.
     #[must_use]
     pub fn listeners(&self) -> Vec<Listener> {
         let mut listeners = Vec::new();
@@ -53,7 +53,7 @@ impl ServerBlock {
     }
 }
 
-/// Each listener of some blocks once, with the blocks on it in the order of the file.
+/// The listeners of some blocks, each once, with its blocks in the order of the file.
 #[must_use]
 pub(crate) fn listeners(blocks: &[ServerBlock]) -> Vec<(Listener, Vec<&ServerBlock>)> {
     let mut listeners: Vec<(_, Vec<&ServerBlock>)> = Vec::new();
@@ -68,7 +68,7 @@ pub(crate) fn listeners(blocks: &[ServerBlock]) -> Vec<(Listener, Vec<&ServerBlo
     listeners
 }
 
-/// The listeners that one key of a block is on.
+/// The listeners of one key of a block.
 fn of_key(block: &ServerBlock, key: &ZoneKey) -> Vec<Listener> {
     let listener = |host| Listener {
         scheme: key.scheme,
@@ -83,8 +83,7 @@ fn of_key(block: &ServerBlock, key: &ZoneKey) -> Vec<Listener> {
     hosts.map(|host| listener(Some(host.clone()))).collect()
 }
 
-/// Reports zones that stand twice on one listener, and zones that are both on all addresses and on
-/// one of them.
+/// Reports zones that one listener has twice, and zones that are both on all addresses and on one of them.
 pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
     let mut seen: BTreeMap<_, Vec<(Option<BindHost>, Place)>> = BTreeMap::new();
     for (block, key) in servers
@@ -112,7 +111,7 @@ pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
                     "{}:{port}{on} {what}, see {}:{}",
                     key.apex, other.file, other.line
                 );
-                let fix = "take one out, or let both blocks bind different addresses";
+                let fix = "remove one, or bind the two blocks to different addresses";
                 report.error(&key.place, message, fix);
             }
             others.push((host, key.place.clone()));
@@ -120,7 +119,7 @@ pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
     }
 }
 
-/// Reports listeners that would need the same socket for two things.
+/// Reports listeners that need the same socket for different protocols.
 pub(crate) fn check_sockets(servers: &[ServerBlock], report: &mut Report) {
     let mut seen: Vec<(Listener, &Place)> = Vec::new();
     let keys = servers
@@ -137,7 +136,7 @@ pub(crate) fn check_sockets(servers: &[ServerBlock], report: &mut Report) {
         if let Some((other, place)) = clash {
             let (scheme, taken) = (listener.scheme.as_str(), other.scheme.as_str());
             let message = format!(
-                "{scheme}:// needs port {}, which {taken}:// has, see {}:{}",
+                "{scheme}:// needs port {}, but {taken}:// uses it, see {}:{}",
                 listener.port, place.file, place.line
             );
             report.error(&key.place, message, "give one of the two another port");

@@ -1,4 +1,4 @@
-//! The configuration as a whole: text becomes blocks, their directives are read, and everything is checked.
+//! The configuration as a whole: reads the text of a Corefile into blocks and directives, and checks them.
 
 use std::fmt;
 use std::fs;
@@ -13,6 +13,7 @@ use corefile::parser::{self, Block, Statement};
 use corefile::place::{Place, Problem, Report};
 use dns::Name;
 
+use crate::bind::add_ipv4;
 use crate::catalog;
 use crate::config::block::{Role, ServerBlock};
 use crate::config::checks::check_all;
@@ -21,17 +22,17 @@ use crate::config::{listener, registry};
 use crate::root;
 use crate::tsig::shared_keys;
 
-/// A Corefile, read and checked. It never changes.
+/// A Corefile, read and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The server blocks, in the order of the file; at least one.
     pub servers: Vec<ServerBlock>,
 }
 
-/// What the command line says about the Corefile.
+/// The settings of the command line that concern the Corefile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overrides {
-    /// The port of keys without one.
+    /// The default port of keys.
     pub default_port: u16,
 }
 
@@ -43,25 +44,25 @@ impl Default for Overrides {
     }
 }
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// What maybe is not as meant, in the order of places.
+    /// Warnings, in the order of places.
     pub warnings: Vec<Problem>,
-    /// Tells one text from another, imports and environment included, comments and places left out.
+    /// A hash of the text with its imports and environment, without comments and places.
     pub digest: String,
 }
 
-/// A configuration that cannot be used. Its `Display` is one problem a line, without the warnings.
+/// An invalid configuration. Its `Display` has one problem a line, without the warnings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Everything that is wrong, in the order of places; at least one.
+    /// All errors, in the order of places; at least one.
     pub problems: Vec<Problem>,
-    /// What maybe is not as meant.
+    /// Warnings.
     pub warnings: Vec<Problem>,
-    /// Tells one text from another, as in [`Loaded`].
+    /// A hash of the text, as in [`Loaded`].
     pub digest: String,
 }
 
@@ -78,25 +79,24 @@ impl fmt::Display for Rejected {
 impl std::error::Error for Rejected {}
 
 impl Config {
-    /// The blocks that write this zone, in the order of the file. If there are several, they agree on
-    /// its contents.
+    /// The blocks that write a zone, in the order of the file. If there are several, they agree on its contents.
     pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
         self.servers
             .iter()
             .filter(move |block| block.zones_written().any(|there| there == zone))
     }
 
-    /// Each listener once, with the blocks on it in the order of the file.
+    /// The listeners, each once, with its blocks in the order of the file.
     #[must_use]
     pub fn listeners(&self) -> Vec<(listener::Listener, Vec<&ServerBlock>)> {
         listener::listeners(&self.servers)
     }
 }
 
-/// Reads and checks a Corefile. `env` gives environment variables.
+/// Reads and checks a Corefile. `env` returns environment variables.
 ///
 /// # Errors
-/// [`Rejected`], with everything that is wrong; also when the file cannot be read.
+/// [`Rejected`], with all problems. A file that cannot be read is one.
 pub fn load(
     path: &Path,
     overrides: &Overrides,
@@ -109,7 +109,7 @@ pub fn load(
             let problem = Problem {
                 place: Place::start_of(&name),
                 message: format!("cannot read the Corefile: {error}"),
-                fix: "name a file that is there and readable with --corefile".to_owned(),
+                fix: "name an existing, readable file with --corefile".to_owned(),
             };
             Err(Rejected {
                 digest: problem.message.clone(),
@@ -120,11 +120,10 @@ pub fn load(
     }
 }
 
-/// Reads and checks a Corefile that is at hand; `file` is its name in messages, and imports are
-/// relative to its folder.
+/// Reads and checks the text of a Corefile. `file` is its name in messages; imports are relative to its folder.
 ///
 /// # Errors
-/// [`Rejected`], with everything that is wrong.
+/// [`Rejected`], with all problems.
 pub fn parse_text(
     file: &str,
     text: &str,
@@ -145,6 +144,7 @@ pub fn parse_text(
     for block in &blocks {
         servers.push(read_block(block, default_port, &mut report));
     }
+    add_ipv4(&mut servers);
     shared_keys::share(&mut servers, &mut report);
     check_all(&servers, &mut report);
     let (problems, warnings) = report.finish();
@@ -155,7 +155,7 @@ pub fn parse_text(
             digest,
         })
     } else {
-        // An import that is not there is no word of the text, nor is a `}` that is missing.
+        // A missing import and a missing `}` are no words of the text, so the digest has to include them.
         problems
             .iter()
             .for_each(|problem| digest.push_str(&problem.message));
@@ -167,7 +167,6 @@ pub fn parse_text(
     }
 }
 
-/// Reads the keys and directives of one block.
 fn read_block(block: &Block, default_port: u16, report: &mut Report) -> ServerBlock {
     let Block {
         place,
@@ -188,7 +187,7 @@ fn read_block(block: &Block, default_port: u16, report: &mut Report) -> ServerBl
             names.push(key.apex.clone());
         }
     }
-    // A key that is a catalog is no zone of the directives that write zones.
+    // The key of a catalog is not a zone for the directives that write zones.
     let catalogs = catalog::names(directives);
     let mut without_catalogs = names.clone();
     without_catalogs.retain(|name| !catalogs.contains(name));

@@ -1,11 +1,11 @@
-//! Types, classes and response codes as directives name them.
+//! The names that directives use for types, classes and response codes.
 
 use dns::{Rcode, Rtype, class_of_name};
 
 /// The class ANY.
 pub const CLASS_ANY: u16 = 255;
 
-/// The type of this name, in capitals; `TYPE12` is none, as in CoreDNS.
+/// The type with this name in capitals. `TYPE12` is not accepted, as in CoreDNS.
 pub(crate) fn rtype(text: &str) -> Option<Rtype> {
     let is_upper = !text.bytes().any(|octet| octet.is_ascii_lowercase());
     if !is_upper || text.starts_with("TYPE") {
@@ -14,14 +14,14 @@ pub(crate) fn rtype(text: &str) -> Option<Rtype> {
     text.parse().ok()
 }
 
-/// The class of this name, in capitals.
+/// The class with this name in capitals.
 pub(crate) fn class(text: &str) -> Option<u16> {
     let is_upper = !text.bytes().any(|octet| octet.is_ascii_lowercase());
     // CoreDNS does not accept `*`, the name of ANY in zone files.
     class_of_name(text).filter(|_| is_upper && text != "*")
 }
 
-/// The response code of this name, in capitals.
+/// The response code with this name in capitals.
 pub(crate) fn rcode(text: &str) -> Option<Rcode> {
     let is_upper = !text.bytes().any(|octet| octet.is_ascii_lowercase());
     Rcode::of_mnemonic(text).filter(|_| is_upper)

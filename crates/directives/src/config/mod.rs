@@ -1,15 +1,16 @@
 //! The Corefile: text becomes one typed, checked, immutable [`Config`].
 //!
-//! The grammar is CoreDNS's (its Caddyfile), and so is the meaning of its directives. The crate `corefile` makes words and
-//! blocks, with snippets, imports and environment put in; `load` reads the keys of each block (`zone`) and its directives
-//! (`registry`); `checks` compares all blocks. Nothing stops at the first error: all come out together, each with file,
-//! line, column and what to do.
+//! The grammar is CoreDNS's (its Caddyfile), and so is the meaning of its directives. The crate `corefile` makes words
+//! and blocks, with snippets, imports and environment put in; `load` reads the keys of each block (`zone`) and its
+//! directives (`registry`); `checks` compares all blocks. Reading continues after an error: all errors come out
+//! together, each with file, line, column and a fix.
 //!
-//! Only files are read here: the Corefile, what it imports, key files. Everything else that is named
-//! (folders, certificates, addresses) is looked at by those who use it.
+//! Only these files are read here: the Corefile, its imports, and key files. Other code checks the folders,
+//! certificates and addresses that it names.
 
 pub(crate) mod block;
 pub(crate) mod checks;
+pub(crate) mod fallthrough;
 pub(crate) mod form;
 pub(crate) mod http;
 pub(crate) mod limits;

@@ -1,7 +1,7 @@
-//! Zones within zones of a cluster.
+//! Finds zones within a cluster's zones.
 //!
-//! The longest zone answers a question, but the outer one is transferred with all that its cluster has: what
-//! lies at or below the inner one is in the outer for a secondary, and does not exist for who asks us.
+//! The longest zone answers a query, but the outer zone is transferred whole. So names of the cluster at or below the
+//! inner zone are in the outer zone for a secondary, and do not exist for our own clients.
 
 use corefile::place::{Place, Report};
 use dns::Name;
@@ -12,7 +12,7 @@ use crate::file::ZoneFile;
 use crate::kubernetes::is_reverse;
 use crate::transfer::Transfer;
 
-/// Reports zones that lie where a cluster has names, and warns about others within a cluster's zone.
+/// Reports zones at a place where a cluster has names, and warns about other zones within a cluster's zone.
 pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     for inner in servers {
         for (zone, place) in inner.written_at() {
@@ -33,7 +33,7 @@ pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     }
 }
 
-/// Reports a zone of a block that lies within one of a cluster.
+/// Checks a zone of a block against a cluster's zone that it is in.
 fn check_pair(
     (inner, zone, place): (&ServerBlock, &Name, &Place),
     (outer, above): (&ServerBlock, &Name),
@@ -50,14 +50,13 @@ fn check_pair(
     });
     if hides_names {
         let message = format!(
-            "{zone} lies where the cluster of {above} has names: they would be in {above} for its \
-             secondaries, and not exist here"
+            "{zone} is at a place where the cluster of {above} has names: secondaries of {above} would have them, and this server would not"
         );
-        let fix = format!("name a zone that has none of the names of {above}, or leave it out");
+        let fix = format!("choose a zone without names of {above}, or remove this one");
         report.error(place, message, fix);
         return;
     }
-    // The pointers of one cluster stand in the closest of its reverse zones: none are hidden.
+    // PTR records are in the closest of a cluster's reverse zones, so none of them is hidden.
     if std::ptr::eq(inner, outer) && is_reverse(zone) && inner.is_of_cluster(zone) {
         return;
     }
@@ -66,9 +65,9 @@ fn check_pair(
         .any(|file| file.zones.contains(zone));
     if std::ptr::eq(inner, outer) && is_file || outer.for_zone::<Transfer>(above).is_some() {
         let message =
-            format!("{zone} is a zone of its own: names of {above} at or below it are not seen");
+            format!("{zone} is a zone of its own: names of {above} at or below it are hidden");
         let fix = format!(
-            "for single names name the zone {above}; secondaries of {above} need {zone}, too"
+            "to add single names, use the zone {above}; secondaries of {above} need {zone} too"
         );
         report.warn(place, message, fix);
     }

@@ -1,16 +1,16 @@
-//! Regular expressions as directives have them.
+//! Regular expressions in directives.
 //!
-//! CoreDNS has Go's, which are RE2's. The `regex` crate reads the same but for `\Q…\E`, `\C` and a `{` that
-//! is no repetition, which it refuses: write `\{` there.
+//! CoreDNS uses Go's, whose syntax is RE2's. The `regex` crate has the same syntax with three exceptions: it refuses
+//! `\Q…\E`, `\C`, and a `{` that is no repetition. Write `\{` for that one.
 
 use corefile::lexer::Token;
 use corefile::place::Report;
 use regex::Regex;
 
-/// The most octets of an expression; CoreDNS's limit.
+/// The most bytes of an expression; CoreDNS's limit.
 const MAX_OCTETS: usize = 10_000;
 
-/// A regular expression. Two are equal when they are written alike.
+/// A regular expression. Two are equal if their texts are.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
@@ -23,7 +23,7 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// Reads an expression; what is wrong with it is reported at the token.
+    /// Reads an expression. A problem is reported at the token.
     pub(crate) fn parse(token: &Token, text: &str, report: &mut Report) -> Option<Self> {
         if text.len() > MAX_OCTETS {
             let message = format!("a regular expression of {} characters", text.len());
@@ -37,8 +37,8 @@ impl Pattern {
                 let error = error.to_string();
                 let why = error.lines().last().unwrap_or_default();
                 let why = why.strip_prefix("error: ").unwrap_or(why);
-                let message = format!("{} is no regular expression: {why}", token.shown());
-                report.error(&token.place, message, "write one of RE2's syntax");
+                let message = format!("{} is not a regular expression: {why}", token.shown());
+                report.error(&token.place, message, "write one in RE2's syntax");
                 None
             }
         }
@@ -50,7 +50,7 @@ impl Pattern {
         &self.0
     }
 
-    /// How many groups it has, the whole not counted.
+    /// The number of its groups, without the whole match.
     #[must_use]
     pub fn groups(&self) -> usize {
         self.0.captures_len() - 1

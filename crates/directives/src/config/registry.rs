@@ -1,5 +1,5 @@
-//! All words that may begin a directive, in the order of CoreDNS's chain: ours, those of CoreDNS that are refused, and
-//! those that CoreDNS has given up. A new directive is one line here.
+//! All words that may begin a directive, in the order of CoreDNS's chain: our own, those of CoreDNS that we refuse, and
+//! those that CoreDNS has removed. A new directive is one line here.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::handlers::chain::{BuildError, Chain, Context};
 pub(crate) struct Entry {
     /// The word.
     pub word: &'static str,
-    /// Which kind of word it is.
+    /// The kind of the word.
     kind: Kind,
 }
 
@@ -27,39 +27,34 @@ pub(crate) struct Entry {
 enum Kind {
     /// A directive that works.
     Directive(Registered),
-    /// A directive of CoreDNS that is refused, with the reason.
     Refused(&'static str),
-    /// A directive that CoreDNS no longer has, with what to write instead.
     Gone(&'static str),
 }
 
-/// A directive that works.
+/// A supported directive.
 pub struct Registered {
     /// The word that begins it.
     pub word: &'static str,
-    /// How it is written, for the manual.
+    /// Its syntax, for the manual.
     pub usage: &'static str,
-    /// What it says, for the manual.
+    /// Its purpose, for the manual.
     pub summary: &'static str,
     /// Its options, as messages list them.
     pub options: &'static str,
-    /// What its handler counts.
+    /// The metrics of its handler.
     pub metrics: &'static [Metric],
-    /// What a second one in a block means.
     repeat: Repeat,
-    /// What it does with queries.
+    /// Its effect on queries.
     pub role: Role,
     /// Reads it into a block.
     read: fn(&Statement, &[Name], &mut ServerBlock, &mut Report),
-    /// Checks it against the others of all blocks.
+    /// Checks all directives of this word, in all blocks.
     pub(crate) check: fn(&[ServerBlock], &mut Report),
-    /// Whether a block has it.
     has: fn(&ServerBlock) -> bool,
-    /// Adds its handlers to the chain of a block.
+    /// Adds the handlers of all directives of this word in a block to its chain.
     add_handlers: fn(&ServerBlock, &mut Chain<'_>) -> Result<(), BuildError>,
 }
 
-/// A directive that works.
 const fn directive<D: Directive>() -> Entry {
     let registered = Registered {
         word: D::WORD,
@@ -80,7 +75,6 @@ const fn directive<D: Directive>() -> Entry {
     }
 }
 
-/// Adds the handlers of the directives of a word in a block.
 fn add_handlers<D: Directive>(
     block: &ServerBlock,
     chain: &mut Chain<'_>,
@@ -91,7 +85,6 @@ fn add_handlers<D: Directive>(
     }
 }
 
-/// Reads a directive into its block.
 fn read_into<D: Directive>(
     directive: &Statement,
     zones: &[Name],
@@ -111,21 +104,18 @@ fn read_into<D: Directive>(
     }
 }
 
-/// A directive of CoreDNS that is refused.
 const fn refused(word: &'static str, why: &'static str) -> Entry {
     let kind = Kind::Refused(why);
     Entry { word, kind }
 }
 
-/// A directive that CoreDNS no longer has.
 const fn gone(word: &'static str, fix: &'static str) -> Entry {
     let kind = Kind::Gone(fix);
     Entry { word, kind }
 }
 
-/// Why directives that sign zones are refused.
-const UNSIGNED: &str =
-    "zones are handed over unsigned: a secondary that signs (Knot, BIND) keeps the keys";
+/// The reason for refusing directives that sign zones.
+const UNSIGNED: &str = "zones are transferred unsigned: use a secondary that signs them and keeps the keys (Knot, BIND)";
 
 /// All words, in the order of CoreDNS's plugin.cfg.
 static REGISTRY: &[Entry] = &[
@@ -133,17 +123,17 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::metadata::Metadata>(),
     refused(
         "geoip",
-        "nothing is looked up about where a client is, for answers do not depend on it",
+        "answers do not depend on the place of the client, so it is not looked up",
     ),
     directive::<crate::cancel::Cancel>(),
     refused(
         "proxyproto",
-        "the client is who the packet comes from, for `acl` and `transfer` rely on it",
+        "`acl` and `transfer` rely on the source address of the packet, so a proxy must not replace it",
     ),
     directive::<crate::quic::QuicLimits>(),
     refused(
         "grpc_server",
-        "queries are answered over UDP, TCP, TLS, HTTPS and QUIC, not over gRPC",
+        "the server answers over UDP, TCP, TLS, HTTPS and QUIC, not over gRPC",
     ),
     directive::<crate::https::HttpsLimits>(),
     directive::<crate::https3::Https3Limits>(),
@@ -156,22 +146,19 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::debug::DebugLines>(),
     refused(
         "trace",
-        "no spans are sent; `log` tells how long answers took",
+        "the server sends no spans; `log` has the duration of each answer",
     ),
     directive::<crate::ready::Ready>(),
     directive::<crate::health::Health>(),
     directive::<crate::pprof::Pprof>(),
     refused(
         "shed",
-        "what may wait at a time is bounded without it: see limits and defaults",
+        "the number of waiting queries is limited without it: see limits and defaults",
     ),
     directive::<crate::prometheus::Prometheus>(),
     directive::<crate::errors::Errors>(),
     directive::<crate::log::LogRule>(),
-    refused(
-        "dnstap",
-        "queries are told by `log` and counted by `prometheus`",
-    ),
+    refused("dnstap", "`log` logs queries, `prometheus` counts them"),
     directive::<crate::local::Local>(),
     directive::<crate::dns64::Dns64>(),
     directive::<crate::any::Any>(),
@@ -191,15 +178,15 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::hosts::Hosts>(),
     refused(
         "route53",
-        "names come from the cluster and from zone files, not from AWS",
+        "names come only from the cluster and from zone files, not from AWS",
     ),
     refused(
         "azure",
-        "names come from the cluster and from zone files, not from Azure",
+        "names come only from the cluster and from zone files, not from Azure",
     ),
     refused(
         "clouddns",
-        "names come from the cluster and from zone files, not from Google Cloud",
+        "names come only from the cluster and from zone files, not from Google Cloud",
     ),
     directive::<crate::k8s_external::External>(),
     directive::<crate::kubernetes::Kubernetes>(),
@@ -211,46 +198,46 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::gate::Gate>(),
     refused(
         "auto",
-        "files of zones are named one by one, with `file`: a file that is lost for a moment would be a zone that is gone",
+        "name each zone file with `file`: a file that is missing for a moment must not remove its zone",
     ),
     refused(
         "secondary",
-        "zones are written here, not held for others: BIND, Knot and NSD do that",
+        "zonewright is a primary only: use BIND, Knot or NSD as a secondary",
     ),
     refused(
         "etcd",
-        "names come from the cluster and from zone files, not from etcd",
+        "names come only from the cluster and from zone files, not from etcd",
     ),
     directive::<crate::r#loop::Loop>(),
     directive::<crate::forward::Forward>(),
     refused(
         "grpc",
-        "servers behind are asked over UDP, TCP, TLS, HTTPS and QUIC: `forward`",
+        "use `forward`: it asks upstreams over UDP, TCP, TLS, HTTPS and QUIC",
     ),
-    refused("erratic", "it answers wrongly on purpose, for tests"),
+    refused("erratic", "it gives wrong answers on purpose, for tests"),
     directive::<crate::whoami::Whoami>(),
     refused(
         "on",
-        "no commands are run: leave them to what starts and stops the process",
+        "the server runs no commands: run them from the service manager that starts and stops it",
     ),
     refused("sign", UNSIGNED),
     refused(
         "view",
-        "a name has one answer whoever asks, for a secondary has but one; `acl` says who may ask",
+        "a name has the same answer for all clients, because a secondary has only one; `acl` can refuse clients",
     ),
     refused(
         "nomad",
-        "names come from the cluster and from zone files, not from Nomad",
+        "names come only from the cluster and from zone files, not from Nomad",
     ),
     gone("proxy", "write forward"),
     gone(
         "federation",
-        "take it out: clusters no longer have federation",
+        "remove it: clusters no longer have federation",
     ),
-    gone("upstream", "take it out"),
+    gone("upstream", "remove it"),
 ];
 
-/// The directives that work, in the order of the chain.
+/// The supported directives, in the order of the chain.
 pub fn directives() -> impl DoubleEndedIterator<Item = &'static Registered> {
     REGISTRY.iter().filter_map(|entry| match &entry.kind {
         Kind::Directive(registered) => Some(registered),
@@ -258,22 +245,22 @@ pub fn directives() -> impl DoubleEndedIterator<Item = &'static Registered> {
     })
 }
 
-/// The words of directives that replies may be from.
+/// The words of directives whose handlers reply to queries.
 pub fn answering_words() -> impl Iterator<Item = &'static str> {
     let answering = directives().filter(|it| it.role != Role::Setting);
     answering.map(|it| it.word)
 }
 
-/// Counts for the handlers of all directives.
+/// The metrics of all handlers.
 #[must_use]
 pub fn handler_metrics() -> HandlerMetrics {
     HandlerMetrics::new(directives().flat_map(|it| it.metrics).copied())
 }
 
-/// The handlers of a block in the order of the chain: those in front of its zones, and those behind them.
+/// The handlers of a block in the order of the chain: those before its zones, and those after them.
 ///
 /// # Errors
-/// When a file or a name that one needs cannot be used.
+/// When a file or a name that a handler needs cannot be used.
 pub fn handlers(
     block: &ServerBlock,
     context: Context<'_>,
@@ -292,7 +279,7 @@ pub fn handlers(
     Ok([before, after])
 }
 
-/// The table of refused directives in Markdown, in the order of the alphabet.
+/// The table of refused directives in Markdown, in alphabetical order.
 #[must_use]
 pub fn refused_table() -> String {
     let refused = REGISTRY.iter().filter_map(|entry| match &entry.kind {
@@ -311,7 +298,7 @@ pub fn refused_table() -> String {
 /// The table of directives in Markdown, in the order of the chain.
 #[must_use]
 pub fn directive_table() -> String {
-    let mut table = String::from("| directive | what it says |\n|---|---|\n");
+    let mut table = String::from("| directive | meaning |\n|---|---|\n");
     for Registered { usage, summary, .. } in directives() {
         let (usage, summary) = (usage.replace('|', "\\|"), summary.replace('|', "\\|"));
         writeln!(table, "| `{usage}` | {summary} |").expect("a String takes all");
@@ -319,7 +306,6 @@ pub fn directive_table() -> String {
     table
 }
 
-/// The entry of a word.
 fn entry(word: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.word == word)
 }
@@ -329,7 +315,6 @@ pub(crate) fn is_known(word: &str) -> bool {
     entry(word).is_some()
 }
 
-/// Our directive of this name; any other is reported.
 pub(crate) fn find(name: &Token, report: &mut Report) -> Option<&'static Registered> {
     let (word, place) = (name.text.as_str(), &name.place);
     match entry(word).map(|entry| &entry.kind) {
@@ -341,7 +326,7 @@ pub(crate) fn find(name: &Token, report: &mut Report) -> Option<&'static Registe
         None => {
             let fix = match nearest(word) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => "take it out, or look for a missing '{' or '}' above".to_owned(),
+                None => "remove it, or look for a missing '{' or '}' above".to_owned(),
             };
             report.error(place, format!("unknown directive {}", name.shown()), fix);
         }
@@ -350,14 +335,14 @@ pub(crate) fn find(name: &Token, report: &mut Report) -> Option<&'static Registe
 }
 
 impl Registered {
-    /// Whether a block has it.
+    /// Whether a block has this directive.
     #[must_use]
     pub fn is_in(&self, block: &ServerBlock) -> bool {
         (self.has)(block)
     }
 
-    /// Reads a directive into its block. `first` is the place of the first of this word in the block, if this is
-    /// another one.
+    /// Reads a directive into its block. `first` is the place of the block's first directive of this word, if this is a
+    /// further one.
     pub(crate) fn read(
         &self,
         statement: &Statement,
@@ -372,10 +357,10 @@ impl Registered {
         (self.read)(statement, zones, block, report);
     }
 
-    /// Says what a directive means that the block has already.
+    /// Reports that the block has the directive already, if that matters.
     fn report_repeat(&self, statement: &Statement, first: &Place, report: &mut Report) {
         let (word, place) = (self.word, &statement.name.place);
-        // Of another file the line alone would be looked for in this one.
+        // If the first is in another file, a line number alone would mislead.
         let at = match first.file == place.file {
             true => format!("in line {}", first.line),
             false => format!("in {first}"),
@@ -383,19 +368,19 @@ impl Registered {
         match self.repeat {
             Repeat::Several | Repeat::Joined(None) => {}
             Repeat::Joined(Some(which)) => {
-                let message = format!("{word} stands also {at}, {which}");
-                report.warn(place, message, "take one out");
+                let message = format!("{word} is also given {at}, {which}");
+                report.warn(place, message, "remove one");
             }
             Repeat::Refused => {
-                let message = format!("{word} stands already {at} of this block");
+                let message = format!("{word} is already given {at} of this block");
                 report.error(place, message, "join the two");
             }
         }
     }
 }
 
-/// The directive that `text` is a slip of: one that becomes equal when one character is left out,
-/// added or changed, or two neighbours swapped.
+/// The directive that `text` may be a misspelling of: they differ in one character that is missing, added or changed,
+/// or in two neighbours that are swapped.
 fn nearest(text: &str) -> Option<&'static str> {
     let is_meant = |entry: &&Entry| {
         entry.word.len() > 2
@@ -405,7 +390,7 @@ fn nearest(text: &str) -> Option<&'static str> {
     REGISTRY.iter().find(is_meant).map(|entry| entry.word)
 }
 
-/// Whether one edit makes the two equal.
+/// Whether one edit makes them equal.
 fn is_slip(left: &[u8], right: &[u8]) -> bool {
     let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     let (left, right) = (&left[common..], &right[common..]);

@@ -1,11 +1,11 @@
-//! What several blocks say of one zone: they have to agree on its contents.
+//! Checks that blocks agree on the contents of a zone that several of them write.
 
 use corefile::place::Report;
 
 use crate::config::block::ServerBlock;
 use crate::kubernetes::Kubernetes;
 
-/// Reports a zone that two `kubernetes` directives write differently: a zone has one content.
+/// Reports a zone that two directives write differently.
 pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     let all: Vec<&Kubernetes> = servers.iter().flat_map(ServerBlock::clusters).collect();
     for (index, later) in all.iter().enumerate() {
@@ -19,7 +19,7 @@ pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
                     earlier.word(),
                     earlier.place
                 );
-                let fix = "a zone has one content: let both say the same, or name other zones";
+                let fix = "a zone has one content: write the same in both, or name other zones";
                 report.error(&later.place, message, fix);
             }
         }

@@ -1,7 +1,6 @@
-//! Whole Corefiles: what each becomes, and what is said about it.
+//! Tests of whole Corefiles: their configuration and their problems.
 //!
-//! What is stated about CoreDNS here was seen by running it; where we differ on purpose the test says
-//! so.
+//! Statements about CoreDNS were checked by running it. Where we differ on purpose, the test says so.
 
 mod directives;
 mod fuzz;
@@ -16,7 +15,6 @@ use dns::Name;
 
 use crate::config::{Config, Loaded, Overrides, Rejected, ServerBlock, parse_text};
 
-/// The environment of these tests.
 pub(crate) fn env(name: &str) -> Option<String> {
     let value = match name {
         "PORT" => "5353",
@@ -27,12 +25,11 @@ pub(crate) fn env(name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// Reads a Corefile.
 pub(crate) fn read(text: &str) -> Result<Loaded, Rejected> {
     parse_text("Corefile", text, &Overrides::default(), &env)
 }
 
-/// The configuration of a text that must be good.
+/// The configuration of a valid text.
 pub(crate) fn config(text: &str) -> Config {
     match read(text) {
         Ok(loaded) => loaded.config,
@@ -40,15 +37,14 @@ pub(crate) fn config(text: &str) -> Config {
     }
 }
 
-/// The block of a text that must be good and have one; `directives` stand in a block of
-/// `cluster.local`.
+/// The only block of a valid text; `directives` are in a block of `cluster.local`.
 pub(crate) fn block(directives: &str) -> ServerBlock {
     let mut servers = config(&format!("cluster.local {{\n{directives}\n}}\n")).servers;
     assert_eq!(servers.len(), 1);
     servers.remove(0)
 }
 
-/// What is wrong with a text, one problem a line.
+/// The problems of a text, one a line.
 pub(crate) fn problems(text: &str) -> Vec<String> {
     match read(text) {
         Ok(_) => Vec::new(),
@@ -56,7 +52,7 @@ pub(crate) fn problems(text: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with directives in a block: `LINE:COLUMN: message`, the first directive in line 1.
+/// The problems of directives in a block, as `LINE:COLUMN: message`. The first directive is in line 1.
 pub(crate) fn faults(directives: &str) -> Vec<String> {
     let text = format!(". {{\n{directives}\n}}\n");
     let Err(rejected) = read(&text) else {
@@ -70,7 +66,7 @@ pub(crate) fn faults(directives: &str) -> Vec<String> {
     said.collect()
 }
 
-/// What is warned about in a text that must be good.
+/// The warnings for a valid text.
 pub(crate) fn warnings(text: &str) -> Vec<String> {
     match read(text) {
         Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect(),
@@ -78,7 +74,6 @@ pub(crate) fn warnings(text: &str) -> Vec<String> {
     }
 }
 
-/// The keys of each block, as `zone:port`.
 pub(crate) fn keys(text: &str) -> Vec<Vec<String>> {
     let servers = config(text).servers;
     let of_block = |block: &ServerBlock| {
@@ -91,7 +86,7 @@ pub(crate) fn keys(text: &str) -> Vec<Vec<String>> {
     servers.iter().map(of_block).collect()
 }
 
-/// Asserts that a text has exactly these problems, each given by how its line begins.
+/// Asserts that a text has exactly these problems. Each is given by the start of its line.
 pub(crate) fn check_problems(text: &str, want: &[&str]) {
     let got = problems(text);
     let good = got.len() == want.len() && got.iter().zip(want).all(|(g, w)| g.starts_with(w));
@@ -102,12 +97,10 @@ pub(crate) fn check_problems(text: &str, want: &[&str]) {
     assert!(good, "{text}\ngot:\n{shown}want: {want:#?}");
 }
 
-/// A name that is one.
 pub(crate) fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
 }
 
-/// Names as text.
 pub(crate) fn shown<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<String> {
     names.into_iter().map(ToString::to_string).collect()
 }

@@ -17,7 +17,7 @@ impl ServerBlock {
         self.all::<Kubernetes>().chain(sets)
     }
 
-    /// All zones that the block makes of clusters.
+    /// All zones that the block writes from clusters.
     pub(crate) fn cluster_zones(&self) -> impl Iterator<Item = &Name> {
         let external = self.all::<External>().flat_map(External::zones);
         self.clusters().flat_map(Kubernetes::zones).chain(external)
@@ -28,25 +28,25 @@ impl ServerBlock {
         self.cluster_zones().any(|own| own == zone)
     }
 
-    /// The zones that are files, and no cluster's.
+    /// The zones that come from files and from no cluster.
     pub fn file_zones(&self) -> impl Iterator<Item = (&Name, &ZoneFile)> {
         self.all::<ZoneFile>()
             .flat_map(|file| file.zones.iter().map(move |zone| (zone, file)))
             .filter(|(zone, _)| !self.is_of_cluster(zone))
     }
 
-    /// All zones with content of their own: those of clusters, then those that are files.
+    /// All zones with contents of their own: those of clusters, then those of files.
     pub fn content_zones(&self) -> impl Iterator<Item = &Name> {
         self.cluster_zones()
             .chain(self.file_zones().map(|(zone, _)| zone))
     }
 
-    /// All zones that the block writes: those with content, then catalogs.
+    /// All zones that the block writes: those with contents, then catalogs.
     pub fn zones_written(&self) -> impl Iterator<Item = &Name> {
         self.written_at().map(|(zone, _)| zone)
     }
 
-    /// The same, each with the place of what writes it.
+    /// All zones that the block writes, each with the place of its directive.
     pub(crate) fn written_at(&self) -> impl Iterator<Item = (&Name, &Place)> {
         let clusters = self.clusters();
         let clusters = clusters.flat_map(|it| it.zones().map(|zone| (zone, &it.place)));

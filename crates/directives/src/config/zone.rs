@@ -1,8 +1,7 @@
 //! Zones as a Corefile names them: keys of server blocks, and arguments of directives.
 //!
-//! `[scheme://]zone[:port]`. The zone is a domain name or an address range; a range stands for the
-//! reverse zones that cover it. CoreDNS takes what it does not understand (a bad range, an unknown
-//! scheme, a port that is none) for part of a name; here these are errors.
+//! `[scheme://]zone[:port]`. The zone is a domain name or an address range. A range means the reverse zones that cover
+//! it. CoreDNS treats a bad range, an unknown scheme or a bad port as part of a name; here these are errors.
 
 use corefile::address::{DNS_PORT, parse_port};
 use corefile::lexer::Token;
@@ -11,7 +10,7 @@ use dns::Name;
 use dns::Network;
 use server::Proto;
 
-/// How queries arrive.
+/// The protocol of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// Plain DNS over UDP and TCP.
@@ -27,7 +26,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The scheme as it stands in front of `://`.
+    /// The scheme in front of `://`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,20 +38,20 @@ impl Scheme {
         }
     }
 
-    /// The scheme in front of `://`.
+    /// Reads a scheme without its `://`.
     fn parse(text: &str) -> Option<Self> {
         let all = [Self::Dns, Self::Tls, Self::Https, Self::Https3, Self::Quic];
         all.into_iter().find(|scheme| scheme.as_str() == text)
     }
 
-    /// Whether both, where they are not the same, need a socket of TCP, or one of UDP.
+    /// Whether two different schemes both need a TCP socket, or both a UDP socket.
     pub(crate) fn shares_sockets_with(self, other: Self) -> bool {
         let is_over_udp = |scheme: Self| scheme.encrypted().map(Proto::is_over_udp);
         let (one, other_one) = (is_over_udp(self), is_over_udp(other));
         self != other && (one.is_none() || other_one.is_none() || one == other_one)
     }
 
-    /// What is spoken on connections that need a certificate; `None` for plain DNS.
+    /// The protocol of connections that need a certificate; `None` for plain DNS.
     #[must_use]
     pub const fn encrypted(self) -> Option<Proto> {
         match self {
@@ -66,27 +65,26 @@ impl Scheme {
 }
 
 /// The port of `tls://` and `quic://` (RFC 7858 section 3.1, RFC 9250 section 4.1.1).
-const TLS_PORT: u16 = 853;
+pub(crate) const TLS_PORT: u16 = 853;
 /// The port of `https://` and `https3://` (RFC 9110 section 4.2.2).
-const HTTPS_PORT: u16 = 443;
+pub(crate) const HTTPS_PORT: u16 = 443;
 
-/// A key of a server block, after expansion of address ranges.
+/// A zone of a server block's key, after expansion of address ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneKey {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// The zone, in lower case.
     pub apex: Name,
-    /// How queries arrive.
+    /// The protocol of queries.
     pub scheme: Scheme,
     /// The port.
     pub port: u16,
 }
 
-/// What stands before `://` in Corefiles, but not here.
+/// The schemes of CoreDNS that are not supported.
 const REFUSED_SCHEMES: &[&str] = &["grpc", "unix"];
 
-/// The parts of a key.
 struct Parts {
     /// The scheme, if written.
     scheme: Option<Scheme>,
@@ -96,7 +94,7 @@ struct Parts {
     zones: Vec<Name>,
 }
 
-/// Reads a key of a server block: several when it is an address range.
+/// Reads a key of a server block. An address range may give several.
 pub(crate) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<ZoneKey> {
     let Some(Parts {
         scheme,
@@ -121,7 +119,7 @@ pub(crate) fn key(token: &Token, default_port: u16, report: &mut Report) -> Vec<
     zones.into_iter().map(key).collect()
 }
 
-/// Reads a zone as the argument of a directive: several when it is an address range.
+/// Reads a zone as the argument of a directive. An address range may give several.
 pub(crate) fn argument(token: &Token, report: &mut Report) -> Vec<Name> {
     let Some(Parts {
         scheme,
@@ -132,13 +130,16 @@ pub(crate) fn argument(token: &Token, report: &mut Report) -> Vec<Name> {
         return Vec::new();
     };
     if scheme.is_some() || port.is_some() {
-        let message = format!("the scheme and port of {} mean nothing here", token.shown());
+        let message = format!(
+            "the scheme and port of {} have no meaning here",
+            token.shown()
+        );
         report.warn(&token.place, message, "write the zone alone");
     }
     zones
 }
 
-/// Reads the zones of a directive, without repeats; `default` when there are none.
+/// Reads the zones of a directive, each once. Without any it returns `default`.
 pub(crate) fn arguments(tokens: &[Token], default: &[Name], report: &mut Report) -> Vec<Name> {
     if tokens.is_empty() {
         return default.to_vec();
@@ -158,12 +159,11 @@ fn refuse_scheme(scheme: &str, token: &Token, report: &mut Report) {
         report.not_supported(&token.place, &format!("{scheme}://"), why);
         return;
     }
-    let fix = "write the zone alone, or behind dns://, tls://, https://, https3:// or quic://";
+    let fix = "write the zone alone, or after dns://, tls://, https://, https3:// or quic://";
     let message = format!("unknown scheme in {}", token.shown());
     report.error(&token.place, message, fix);
 }
 
-/// Takes a key apart.
 fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
     let (scheme, rest) = match token.text.split_once("://") {
         Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
@@ -188,7 +188,6 @@ fn parts(token: &Token, report: &mut Report) -> Option<Parts> {
     })
 }
 
-/// Splits the port off.
 fn split_port<'a>(
     text: &'a str,
     token: &Token,
@@ -201,12 +200,12 @@ fn split_port<'a>(
     if port.is_empty() {
         report.error(
             &token.place,
-            format!("no port after the last colon of {}", token.shown()),
+            format!("{} has no port after its last colon", token.shown()),
             fix,
         );
         return None;
     }
-    // The last colon of an IPv6 range without port lies within the address.
+    // In an IPv6 range without a port, the last colon is within the address.
     if port.contains('/') {
         return Some((text, None));
     }
@@ -222,7 +221,7 @@ fn split_port<'a>(
     Some((zone, number))
 }
 
-/// The zones that a text without scheme and port names.
+/// The zones of a text without scheme and port.
 fn zones(text: &str, token: &Token, report: &mut Report) -> Option<Vec<Name>> {
     if let Some((address, bits)) = text.rsplit_once('/')
         && bits.bytes().all(|octet| octet.is_ascii_digit())
@@ -251,31 +250,28 @@ fn zones(text: &str, token: &Token, report: &mut Report) -> Option<Vec<Name>> {
     let plain = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'-';
     if !name.labels().all(|label| label.iter().all(plain)) {
         let message = format!(
-            "{} has other characters than letters, digits and hyphens",
+            "{} has characters other than letters, digits and hyphens",
             token.shown()
         );
         report.warn(
             &token.place,
             message,
-            "check that it is meant (RFC 1035 section 2.3.1)",
+            "check that it is intended (RFC 1035 section 2.3.1)",
         );
     } else if !name.is_root()
         && name
             .labels()
             .all(|label| label.iter().all(u8::is_ascii_digit))
     {
-        let message = format!(
-            "{} is the zone of that name, not a reverse zone",
-            token.shown()
-        );
+        let message = format!("{} is read as a name, not as a reverse zone", token.shown());
         report.warn(&token.place, message, "write a range such as 10.0.0.0/8");
     }
     Some(vec![name])
 }
 
-/// Reads a domain name in lower case; `text` is the token's or a part of it.
+/// Reads a domain name in lower case. `text` is the token's, or a part of it.
 fn name(text: &str, token: &Token, report: &mut Report) -> Option<Name> {
-    // In a zone file '@' is the origin; here it is a label like others.
+    // In a zone file '@' is the origin. Here it is an ordinary label.
     let parsed = if text == "@" {
         Name::parse("@.")
     } else {

@@ -1,23 +1,23 @@
-//! Directives that are for some zones: which of several is meant for a zone, and which is for none.
+//! Directives that are for some zones: finds the one that applies to a zone, and those that apply to none.
 
 use corefile::place::{Place, Report};
 use dns::Name;
 
 use crate::config::block::{Directive, ServerBlock};
 
-/// A directive that is for some zones and those below them.
+/// A directive that applies to some zones and all zones below them.
 pub trait Zoned: Directive {
-    /// Whether a second one for a zone is an error; else the first counts, as in CoreDNS.
+    /// Whether a second one for a zone is an error. If not, the first counts, as in CoreDNS.
     const IS_UNIQUE: bool = true;
 
-    /// The zones.
+    /// The zones of the directive.
     fn zones(&self) -> &[Name];
-    /// Where it stands.
+    /// Its place in the Corefile.
     fn place(&self) -> &Place;
-    /// The zones of a block that it may be for.
+    /// The zones of a block that it may apply to.
     fn candidates(block: &ServerBlock) -> Vec<&Name>;
 
-    /// How many labels its closest zone at or above `zone` has; `None` when it has none.
+    /// The label count of its closest zone at or above `zone`, if it has one.
     fn closeness(&self, zone: &Name) -> Option<usize> {
         let above = self.zones().iter().filter(|own| zone.is_within(own));
         above.map(Name::label_count).max()
@@ -25,8 +25,7 @@ pub trait Zoned: Directive {
 }
 
 impl ServerBlock {
-    /// Of several directives the one with the closest zone at or above `zone`; of those that are equally close
-    /// the first.
+    /// The directive with the closest zone at or above `zone`. Of several that are equally close, the first counts.
     #[must_use]
     pub fn for_zone<T: Zoned>(&self, zone: &Name) -> Option<&T> {
         self.all::<T>()
@@ -36,8 +35,7 @@ impl ServerBlock {
     }
 }
 
-/// Reports a zone that stands in two directives of one word, and warns about a directive that is for
-/// none of the zones.
+/// Reports a zone that two directives of one word have, and warns about a directive that applies to no zone.
 pub(crate) fn check<T: Zoned>(blocks: &[ServerBlock], report: &mut Report) {
     for block in blocks {
         let candidates = T::candidates(block);
@@ -47,10 +45,10 @@ pub(crate) fn check<T: Zoned>(blocks: &[ServerBlock], report: &mut Report) {
                 let mut earlier = block.all::<T>().take(index);
                 if let Some(other) = earlier.find(|other| other.zones().contains(zone)) {
                     let line = other.place().line;
-                    let message = format!("there is a {word} for {zone} in line {line} already");
+                    let message = format!("{zone} already has a {word} in line {line}");
                     let fix = "join the two, or name other zones";
                     match T::IS_UNIQUE {
-                        false => report.warn(place, message + ", that one counts", fix),
+                        false => report.warn(place, message + ", which counts", fix),
                         true => report.error(place, message, fix),
                     }
                     break;
@@ -60,14 +58,14 @@ pub(crate) fn check<T: Zoned>(blocks: &[ServerBlock], report: &mut Report) {
                 .iter()
                 .any(|zone| directive.closeness(zone).is_some())
             {
-                let message = format!("{word} is for no zone that this block writes");
+                let message = format!("{word} names no zone of this block");
                 report.warn(place, message, "name one of the zones of kubernetes");
             }
         }
     }
 }
 
-/// Warns about zones for which no query comes to their block.
+/// Warns about zones of which no query reaches the block.
 pub(crate) fn warn_of_unasked<'z>(
     block: &ServerBlock,
     place: &Place,

@@ -1,4 +1,4 @@
-//! `debug`: log lines of the level debug too.
+//! `debug`: logs lines of the level debug too.
 
 use crate::config::block::{Directive, Repeat};
 use corefile::parser::Statement;
@@ -12,7 +12,7 @@ pub struct DebugLines;
 impl Directive for DebugLines {
     const WORD: &'static str = "debug";
     const USAGE: &'static str = "debug";
-    const SUMMARY: &'static str = "log lines of the level debug too, of the whole process, unless `--log-filter` says which; panics are recovered all the same";
+    const SUMMARY: &'static str = "logs the level debug too, for the whole process, unless `--log-filter` is given. Unlike in CoreDNS panics are still recovered";
     const REPEAT: Repeat = Repeat::Joined(Some("once is the same"));
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {

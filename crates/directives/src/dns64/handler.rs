@@ -1,8 +1,11 @@
-//! `dns64`: IPv6 addresses made of IPv4 ones, for clients that have nothing else (RFC 6147).
+//! `dns64`: makes IPv6 addresses from IPv4 addresses, for clients without IPv4 (RFC 6147).
 //!
 //! # Not implemented
-//! Addresses that do not count as IPv6 ones (RFC 6147 section 5.1.4), names of made addresses in `ip6.arpa`
-//! (section 5.3.1), DNSSEC (section 5.5): CoreDNS has none of them.
+//! CoreDNS lacks these too:
+//!
+//! - IPv6 addresses that do not count as such (RFC 6147 section 5.1.4);
+//! - names of made addresses in `ip6.arpa` (section 5.3.1);
+//! - DNSSEC (section 5.5).
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,20 +19,17 @@ use crate::dns64::Dns64;
 use crate::dns64::metrics::TRANSLATED;
 use crate::handlers::tally::{Counts, Tally};
 
-/// The most TTL where no SOA says another (RFC 6147 section 5.1.7).
+/// The longest TTL if there is no SOA to limit it (RFC 6147 section 5.1.7).
 const MOST_TTL: Ttl = Ttl::decode(600);
 
-/// The handler of `dns64`.
 #[derive(Debug)]
 pub(crate) struct Dns64Handler {
-    /// The directive.
     dns64: Dns64,
     /// Replies with made addresses.
     translated: Tally,
 }
 
 impl Dns64Handler {
-    /// A handler that does as the directive says.
     pub(crate) fn new(dns64: Dns64, counts: Counts<'_>) -> Self {
         Self {
             dns64,
@@ -37,15 +37,15 @@ impl Dns64Handler {
         }
     }
 
-    /// Whether a question is a matter of this.
+    /// Whether the directive applies to a question.
     fn is_for(&self, qtype: Rtype, qclass: u16, client: SocketAddr) -> bool {
         let is_ipv6 = client.ip().to_canonical().is_ipv6();
         qtype == Rtype::AAAA && qclass == CLASS_IN && (is_ipv6 || self.dns64.allows_ipv4)
     }
 
-    /// Whether a reply lacks what is asked for.
+    /// Whether a reply lacks the addresses that were asked for.
     fn is_lacking(&self, reply: &Reply) -> bool {
-        // An alias to a missing name is no missing name, as in CoreDNS.
+        // An alias to a missing name does not count as a missing name, as in CoreDNS.
         if reply.rcode == Rcode::NXDOMAIN && reply.answers.is_empty() {
             return false;
         }
@@ -53,7 +53,7 @@ impl Dns64Handler {
         self.dns64.translates_all || !answers.any(|it| it.rtype == Rtype::AAAA)
     }
 
-    /// The IPv6 address of an IPv4 one (RFC 6052 section 2.2): octet 8 is left out.
+    /// The IPv6 address made from an IPv4 address (RFC 6052 section 2.2): octet 8 is skipped.
     fn made(&self, address: Ipv4Addr) -> Ipv6Addr {
         let mut octets = self.dns64.prefix.octets();
         octets[self.dns64.prefix_octets..].fill(0);
@@ -64,7 +64,7 @@ impl Dns64Handler {
         octets.into()
     }
 
-    /// The reply with made addresses from the one about IPv4.
+    /// The reply with made addresses, from the reply about IPv4.
     fn synthesize(&self, lacking: &Reply, other: Reply) -> Reply {
         let soa = lacking.authority.iter().rfind(|it| it.rtype == Rtype::SOA);
         let most = soa.map_or(MOST_TTL, |soa| soa.ttl);
@@ -84,6 +84,7 @@ impl Dns64Handler {
         Reply {
             rcode: Rcode::NOERROR,
             flags: other.flags & flags::TC,
+            recursion_desired: other.recursion_desired,
             answers: other.answers.into_iter().map(made).collect(),
             authority: other.authority,
             additional: other.additional,
@@ -92,7 +93,7 @@ impl Dns64Handler {
         }
     }
 
-    /// Answers from what the chain says about IPv6, or else about IPv4.
+    /// Answers with the chain's reply about IPv6, or with addresses made from its reply about IPv4.
     async fn run(&self, request: &mut Request, next: Next) -> Outcome {
         let outcome = next.clone().run(request).await;
         let lacking = match outcome {
@@ -138,7 +139,7 @@ mod tests {
     use server::testing::{ask_request, chain_around, request};
     use zone::testing::zone;
 
-    /// What a client with IPv6, or with IPv4, is told.
+    /// The answer to a client with an IPv6 or an IPv4 address.
     fn ask(directive: &str, question: &str, from: &str) -> String {
         let text = format!(". {{\n{directive}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();

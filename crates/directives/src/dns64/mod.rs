@@ -1,4 +1,5 @@
-//! `dns64 [PREFIX] { prefix PREFIX; translate_all; allow_ipv4 }`: IPv6 addresses for what has only IPv4.
+//! `dns64 [PREFIX] { prefix PREFIX; translate_all; allow_ipv4 }`: IPv6 addresses for names that have only IPv4
+//! addresses.
 
 pub(crate) mod handler;
 pub(crate) mod metrics;
@@ -15,28 +16,28 @@ use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::dns64::handler::Dns64Handler;
 use crate::handlers::chain::{BuildError, Chain};
 
-/// The prefix unless written (RFC 6052 section 2.1).
+/// The default prefix (RFC 6052 section 2.1).
 const WELL_KNOWN: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 
-/// How addresses are made.
+/// The settings of made addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dns64 {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// The prefix.
     pub prefix: Ipv6Addr,
-    /// How many of its octets count: 4 to 12.
+    /// The number of its octets that count: 4 to 12.
     pub prefix_octets: usize,
-    /// Whether names that have IPv6 addresses get made ones all the same.
+    /// Whether names with IPv6 addresses get made ones too.
     pub translates_all: bool,
-    /// Whether clients that ask over IPv4 are served, too.
+    /// Whether clients that ask over IPv4 get them too.
     pub allows_ipv4: bool,
 }
 
 impl Directive for Dns64 {
     const WORD: &'static str = "dns64";
     const USAGE: &'static str = "dns64 [PREFIX]";
-    const SUMMARY: &'static str = "IPv6 addresses made of IPv4 ones";
+    const SUMMARY: &'static str = "makes IPv6 addresses from IPv4 ones";
     const OPTIONS: &'static str = "prefix, translate_all and allow_ipv4";
     const REPEAT: Repeat = Repeat::Joined(Some("of each option the last counts"));
     const ROLE: Role = Role::Decides;
@@ -84,7 +85,7 @@ impl Directive for Dns64 {
     }
 }
 
-/// Reads a prefix: IPv6, of 32 to 96 bits, whole octets (RFC 6052 section 2.2).
+/// Reads a prefix: IPv6, 32 to 96 bits, whole octets (RFC 6052 section 2.2).
 fn set_prefix(dns64: &mut Dns64, token: &Token, report: &mut Report) {
     let network = token.text.parse::<Network>().ok();
     let parts = network.and_then(|network| {
@@ -98,7 +99,7 @@ fn set_prefix(dns64: &mut Dns64, token: &Token, report: &mut Report) {
     match parts {
         Some((prefix, octets)) => (dns64.prefix, dns64.prefix_octets) = (prefix, octets),
         None => {
-            let message = format!("{} is no prefix for IPv4 addresses", token.shown());
+            let message = format!("{} is not a prefix for IPv4 addresses", token.shown());
             let fix = "write an IPv6 range of 32, 40, 48, 56, 64, 72, 80, 88 or 96 bits, such as 64:ff9b::/96";
             report.error(&token.place, message, fix);
         }

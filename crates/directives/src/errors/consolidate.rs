@@ -1,4 +1,4 @@
-//! `errors consolidate`: repeated errors are summed up, one line for each pattern and period.
+//! `errors consolidate`: summarises repeated errors, in one line for each pattern and period.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Consolidate, Level};
 
-/// How often it is looked whether a period is over.
+/// The interval of the checks for periods that are over.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// One pattern and what was counted.
+/// A pattern and its count.
 #[derive(Debug)]
 struct Pattern {
-    /// What it says.
+    /// Its settings.
     of: Consolidate,
     /// The pattern.
     regex: Regex,
-    /// When the period began, and the errors since. Locked for one look or one write.
+    /// The start of the period, and the errors since. Locked for one read or one write.
     counted: Mutex<Option<(Instant, u64)>>,
 }
 
@@ -28,7 +28,7 @@ struct Pattern {
 #[derive(Debug, Default)]
 pub struct Consolidated(Vec<Pattern>);
 
-/// What becomes of an error.
+/// The fate of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is logged at this level.
@@ -38,7 +38,7 @@ pub(crate) enum Fate {
 }
 
 impl Consolidated {
-    /// With these patterns, which were tried when they were read.
+    /// The pattern's expressions were checked when the Corefile was read.
     #[must_use]
     pub fn new(all: &[Consolidate]) -> Self {
         let pattern = |of: &Consolidate| {
@@ -57,7 +57,7 @@ impl Consolidated {
         self.0.is_empty()
     }
 
-    /// An error was seen: the first pattern that fits has it.
+    /// Counts an error for the first pattern that matches.
     pub(crate) fn seen(&self, error: &str, now: Instant) -> Fate {
         let Some(pattern) = self.0.iter().find(|it| it.regex.is_match(error)) else {
             return Fate::Logged(Level::Error);
@@ -75,7 +75,7 @@ impl Consolidated {
         }
     }
 
-    /// The lines of periods that are over; of all when there is no `now`.
+    /// The summaries of periods that are over; without `now`, those of all periods.
     fn due(&self, now: Option<Instant>) -> Vec<(Level, String)> {
         let mut lines = Vec::new();
         for Pattern { of, counted, .. } in &self.0 {
@@ -86,7 +86,7 @@ impl Consolidated {
             let Some((_, count)) = counted.take_if(|(begin, _)| is_over(*begin)) else {
                 continue;
             };
-            // The one that was shown needs no summary.
+            // An error that was logged itself needs no summary.
             if count > u64::from(of.show_first) {
                 let (pattern, period) = (&of.pattern, &of.period_text);
                 let text = format!(
@@ -98,7 +98,7 @@ impl Consolidated {
         lines
     }
 
-    /// Logs what is due until told to stop, then the rest.
+    /// Logs summaries that are due until cancelled, then the rest.
     #[must_use]
     pub fn run(
         self: Arc<Self>,
@@ -120,7 +120,6 @@ impl Consolidated {
     }
 }
 
-/// Logs a line.
 pub(crate) fn log(level: Level, line: &str) {
     match level {
         Level::Error => tracing::error!("{line}"),

@@ -1,5 +1,5 @@
-//! `errors [stdout] { stacktrace; consolidate DURATION REGEXP [LEVEL] [show_first] }`: errors of answering are
-//! logged, repeated ones summed up.
+//! `errors [stdout] { stacktrace; consolidate DURATION REGEXP [LEVEL] [show_first] }`: logs failed queries, and
+//! summarises repeated errors.
 
 pub(crate) mod consolidate;
 
@@ -13,33 +13,33 @@ use regex::Regex;
 
 use crate::config::block::Directive;
 
-/// Errors are logged.
+/// The settings for logging errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errors {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// Whether a panic is logged with its stack.
     pub stacktrace: bool,
-    /// What is summed up; the first pattern that fits counts.
+    /// The errors to summarise. The first pattern that matches counts.
     pub consolidations: Vec<Consolidate>,
 }
 
-/// Errors that are summed up.
+/// Errors that are summarised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consolidate {
-    /// Over which time.
+    /// The period of a summary.
     pub period: Duration,
     /// The period as it was written.
     pub period_text: String,
-    /// Which errors: a regular expression that was tried.
+    /// The regular expression that matches the errors; it is valid.
     pub pattern: String,
-    /// How they are logged.
+    /// The level of their lines.
     pub level: Level,
     /// Whether the first is logged at once.
     pub show_first: bool,
 }
 
-/// How much a line matters.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// `warning`.
@@ -52,15 +52,15 @@ pub enum Level {
     Debug,
 }
 
-/// The longest pattern.
+/// The most bytes of a pattern.
 const MAX_PATTERN: usize = 10_000;
-/// What stands behind `consolidate`.
+/// The arguments of `consolidate`.
 const CONSOLIDATE: &str = "DURATION REGEXP [warning|error|info|debug] [show_first]";
 
 impl Directive for Errors {
     const WORD: &'static str = "errors";
     const USAGE: &'static str = "errors [stdout] { stacktrace|consolidate … }";
-    const SUMMARY: &'static str = "logs queries that failed; with `stacktrace` at the start whatever panics is logged with its stack";
+    const SUMMARY: &'static str = "logs queries that failed. With `stacktrace` at the start, panics are logged with their stack";
     const OPTIONS: &'static str = "stacktrace and consolidate";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
@@ -107,7 +107,7 @@ fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
     let length = match go_duration(&period.text) {
         Ok(length) if !length.is_zero() => Some(length),
         Ok(_) => {
-            let message = format!("consolidate {}: no time at all", period.shown());
+            let message = format!("consolidate {}: the duration is zero", period.shown());
             report.error(&period.place, message, fix.clone());
             None
         }
@@ -127,7 +127,11 @@ fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
     };
     if let Some(wrong) = &wrong {
         let message = format!("consolidate: the pattern cannot be used: {wrong}");
-        report.error(&pattern.place, message, "write a regular expression of RE2");
+        report.error(
+            &pattern.place,
+            message,
+            "write a regular expression in RE2's syntax",
+        );
     }
     let (mut level, mut show_first) = (Level::Error, false);
     for (at, token) in more.iter().enumerate() {
@@ -139,7 +143,7 @@ fn consolidate(line: &Line, report: &mut Report) -> Option<Consolidate> {
             (_, "show_first") if at + 1 == more.len() => show_first = true,
             _ => {
                 let message = format!(
-                    "consolidate: {} is no level, nor show_first at the end",
+                    "consolidate: {} is neither a level nor show_first at the end",
                     token.shown()
                 );
                 report.error(&token.place, message, fix.clone());

@@ -1,8 +1,9 @@
 //! `file DBFILE [ZONES...] { reload DURATION; fallthrough [ZONES...] }`: zones from master files.
 //!
-//! A file whose zone `kubernetes` of the same block writes, too, lies under it where that has
-//! `fallthrough`: the plugins' order is CoreDNS's, `kubernetes` first. CoreDNS's old option `upstream` is
-//! passed over, as there.
+//! If `kubernetes` of the same block writes the zone too, its `fallthrough` decides which names the file answers:
+//! `kubernetes` comes first, as in CoreDNS. CoreDNS's old option `upstream` is ignored, as there.
+
+mod missing;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,31 +16,32 @@ use dns::Name;
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
 use crate::config::zoned::warn_of_unasked;
-use crate::k8s_external::External;
 
-/// How often a file is looked at, unless written: CoreDNS's.
+pub use missing::MissingFile;
+
+/// The default interval at which a file is checked, as in CoreDNS.
 const DEFAULT_RELOAD: Duration = Duration::from_secs(60);
 
 /// A zone file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneFile {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// The file, relative to `root` or the working folder.
     pub path: PathBuf,
-    /// The zones, each with this content; at least one.
+    /// The zones with this content; at least one.
     pub zones: Vec<Name>,
-    /// How often it is looked at; `None` for never again.
+    /// The interval at which the file is checked; `None` for never.
     pub reload: Option<Duration>,
-    /// The names, and those below them, for which the next in the chain is asked when there is no
-    /// such name; the root stands for all, nothing for none.
+    /// Missing names that fall through to the next handler, with all names below them. The root means all names;
+    /// an empty list means none.
     pub fallthrough: Vec<Name>,
 }
 
 impl Directive for ZoneFile {
     const WORD: &'static str = "file";
     const USAGE: &'static str = "file DBFILE [ZONES…] { … }";
-    const SUMMARY: &'static str = "zones from master files, or names under a cluster's zone; zones default to the keys of the block";
+    const SUMMARY: &'static str = "zones from master files, or more names for a cluster's zone. ZONES default to the keys of the block";
     const OPTIONS: &'static str = "reload and fallthrough";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Zones;
@@ -48,7 +50,7 @@ impl Directive for ZoneFile {
         let place = directive.name.place.clone();
         let Some((path, zones)) = directive.arguments.split_first() else {
             let fix = "write: file DBFILE [ZONES...]";
-            report.error(&place, "file names no file", fix);
+            report.error(&place, "file has no file name", fix);
             return None;
         };
         let mut file = ZoneFile {
@@ -68,7 +70,7 @@ impl Directive for ZoneFile {
                 "fallthrough" => {
                     file.fallthrough = zone::arguments(&line.arguments, &[Name::root()], report);
                 }
-                // CoreDNS passes over it, whatever it says.
+                // CoreDNS ignores it, whatever its arguments.
                 "upstream" => {}
                 "reload_by_mtime" => line.refuse_arguments(report),
                 _ => directive.unknown_option(line, ZoneFile::OPTIONS, report),
@@ -89,9 +91,8 @@ impl Directive for ZoneFile {
                         None => check_reach(block, file, zone, report),
                         Some(other) => {
                             let line = other.place.line;
-                            let message =
-                                format!("the file of {zone} stands in line {line} already");
-                            let fix = "a zone has one file: let it $INCLUDE the other";
+                            let message = format!("{zone} already has a file in line {line}");
+                            let fix = "a zone has one file: $INCLUDE the other in it";
                             report.error(&file.place, message, fix);
                         }
                     }
@@ -105,26 +106,13 @@ impl Directive for ZoneFile {
 }
 
 impl ServerBlock {
-    /// For which names the zone of a cluster falls through.
-    fn fallthrough_of(&self, zone: &Name) -> &[Name] {
-        let mut clusters = self.clusters();
-        if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
-            return &cluster.fallthrough;
-        }
-        let external = self
-            .get::<External>()
-            .filter(|it| it.zones().any(|own| own == zone));
-        external.map_or(&[], |external| &external.fallthrough)
-    }
-
-    /// The file under a zone of a cluster, and the names of the zone for which it is asked, with those
-    /// below them.
+    /// The file under a cluster's zone, and the names for which it is asked. They include all names below them.
     #[must_use]
     pub fn overlay_of(&self, zone: &Name) -> Option<(&ZoneFile, Vec<Name>)> {
         let file = self
             .all::<ZoneFile>()
             .find(|file| file.zones.contains(zone))?;
-        let names = self.fallthrough_of(zone).iter().filter_map(|name| {
+        let names = self.cluster_fallthrough(zone).iter().filter_map(|name| {
             if zone.is_within(name) {
                 Some(zone.clone())
             } else {
@@ -136,10 +124,10 @@ impl ServerBlock {
     }
 }
 
-/// What a zone is made of, where files take part.
+/// The sources of a zone: whether a cluster is one, and the file, if there is one.
 type Made<'a> = (bool, Option<(&'a ZoneFile, Vec<Name>)>);
 
-/// What a block makes a zone of; `None` when it does not write it.
+/// The sources of a block's zone; `None` when it does not write the zone.
 fn made_of<'a>(server: &'a ServerBlock, zone: &Name) -> Option<Made<'a>> {
     if server.is_of_cluster(zone) {
         return Some((true, server.overlay_of(zone)));
@@ -148,7 +136,7 @@ fn made_of<'a>(server: &'a ServerBlock, zone: &Name) -> Option<Made<'a>> {
     Some((false, Some((file, Vec::new()))))
 }
 
-/// Whether two blocks make a zone of the same.
+/// Whether two blocks make a zone from the same sources.
 fn is_same(one: &Made<'_>, other: &Made<'_>) -> bool {
     let of = |made: &Made<'_>| {
         let file = made.1.as_ref();
@@ -157,7 +145,7 @@ fn is_same(one: &Made<'_>, other: &Made<'_>) -> bool {
     one.0 == other.0 && of(one) == of(other)
 }
 
-/// Reports a zone that an earlier block makes of another file, or of none.
+/// Reports a zone that an earlier block makes from another file, or without a file.
 fn check_agreement(
     earlier: &[ServerBlock],
     server: &ServerBlock,
@@ -170,20 +158,18 @@ fn check_agreement(
     let differs =
         |other: &&ServerBlock| made_of(other, zone).is_some_and(|others| !is_same(&made, &others));
     if let Some(other) = earlier.iter().find(differs) {
-        let message = format!(
-            "the block at {} makes {zone} of something else",
-            other.place
-        );
-        let fix = "a zone has one content: let both say the same, or name other zones";
+        let message = format!("the block at {} has another source for {zone}", other.place);
+        let fix = "a zone has one content: write the same in both, or name other zones";
         let of_file = made.1.as_ref().map(|(file, _)| &file.place);
         report.error(of_file.unwrap_or(&server.place), message, fix);
     }
 }
 
-/// Warns about a file that no query reaches.
+/// Warns about a file that answers no query.
 fn check_reach(server: &ServerBlock, file: &ZoneFile, zone: &Name, report: &mut Report) {
     if server.is_of_cluster(zone) && server.overlay_of(zone).is_none() {
-        let message = format!("kubernetes answers for all of {zone}: this file is never asked");
+        let message =
+            format!("kubernetes answers for all names of {zone}: this file is never used");
         report.warn(&file.place, message, "write fallthrough in kubernetes");
         return;
     }

@@ -1,11 +1,11 @@
-//! `file`: which zones are files, and which files lie under a cluster's zones.
+//! Tests of `file`: zones from files, and files under a cluster's zones.
 
 use std::time::Duration;
 
 use crate::config::ZoneFile;
 use crate::config::tests::{block, check_problems, config, faults, shown, warnings};
 
-/// The zones that are files, and the files under zones, as `zone file` and `zone over file for names`.
+/// The zones from files, and the files under zones, as `zone file` and `zone over file for names`.
 fn made(text: &str) -> Vec<String> {
     let server = config(text).servers.remove(0);
     let mut made: Vec<String> = server
@@ -89,15 +89,56 @@ fn a_file_under_a_cluster_is_asked_where_kubernetes_falls_through() {
     let warned = warnings(&with(""));
     assert!(
         warned[0].starts_with(
-            "Corefile:5:2: kubernetes answers for all of z.: this file is never asked"
+            "Corefile:5:2: kubernetes answers for all names of z.: this file is never used"
         ),
         "{warned:?}"
     );
 }
 
+/// conformance 1
+#[test]
+fn a_name_is_left_to_forward_where_every_layer_of_its_zone_leaves_it() {
+    let left = |zone: &str, directives: &str| {
+        let block = &config(&format!("z c in-addr.arpa {{\n{directives}\n}}\n")).servers[0];
+        shown(&block.fallthrough_of(&dns::Name::parse(zone).unwrap())).join(" ")
+    };
+    let layers = |kubernetes: &str, file: &str| {
+        format!("kubernetes z in-addr.arpa {{\n{kubernetes}\n}}\nfile db z {{\n{file}\n}}")
+    };
+    for (kubernetes, file, names) in [
+        ("", "", ""),
+        ("fallthrough", "", ""),
+        ("", "fallthrough", ""),
+        ("fallthrough", "fallthrough", "z."),
+        ("fallthrough", "fallthrough a.z", "a.z."),
+        (
+            "fallthrough b.z a.z",
+            "fallthrough c.a.z b.z",
+            "c.a.z. b.z.",
+        ),
+        ("fallthrough a.z", "fallthrough b.z", ""),
+        ("fallthrough in-addr.arpa", "fallthrough", ""),
+    ] {
+        let text = layers(kubernetes, file);
+        assert_eq!(left("z", &text), names, "{text}");
+    }
+    let all = layers("fallthrough", "");
+    assert_eq!(left("in-addr.arpa", &all), "in-addr.arpa.");
+    let outside = "kubernetes c\nk8s_external z {\nfallthrough\n}\nfile db z";
+    assert_eq!(left("z", outside), "");
+    assert_eq!(left("z", &format!("{outside} {{\nfallthrough\n}}")), "z.");
+    // A zone in the zone of another layer.
+    let within = "kubernetes z in-addr.arpa {\nfallthrough\n}\nfile db 10.in-addr.arpa";
+    assert_eq!(left("10.in-addr.arpa", within), "");
+    assert_eq!(left("in-addr.arpa", within), "in-addr.arpa.");
+    let within = format!("{within} {{\nfallthrough\n}}");
+    assert_eq!(left("10.in-addr.arpa", &within), "10.in-addr.arpa.");
+    assert_eq!(left("elsewhere", &within), "");
+}
+
 #[test]
 fn faults_of_file_have_their_place() {
-    assert_eq!(faults("file"), ["1:1: file names no file"]);
+    assert_eq!(faults("file"), ["1:1: file has no file name"]);
     assert_eq!(
         faults("file db {\n reload x\n bogus\n}"),
         [
@@ -107,13 +148,13 @@ fn faults_of_file_have_their_place() {
     );
     assert_eq!(
         faults("file db a\nfile other a"),
-        ["2:1: the file of a. stands in line 2 already"]
+        ["2:1: a. already has a file in line 2"]
     );
 }
 
 #[test]
 fn a_zone_is_made_of_one_thing_in_all_blocks() {
-    let clash = "Corefile:5:2: the block at Corefile:1:1 makes z. of something else";
+    let clash = "Corefile:5:2: the block at Corefile:1:1 has another source for z.";
     check_problems("z {\n file db\n}\nz:54 {\n file other\n}", &[clash]);
     check_problems("z {\n file db\n}\nz:54 {\n file db\n}", &[]);
     check_problems("z {\n kubernetes\n}\nz:54 {\n file db\n}", &[clash]);
@@ -121,7 +162,7 @@ fn a_zone_is_made_of_one_thing_in_all_blocks() {
     let text = format!("{}\n{}", over("file db"), over("").replace("z {", "z:54 {"));
     check_problems(
         &text,
-        &["Corefile:7:1: the block at Corefile:1:1 makes z. of something else"],
+        &["Corefile:7:1: the block at Corefile:1:1 has another source for z."],
     );
     let text = format!(
         "{}\n{}",
@@ -136,7 +177,7 @@ fn a_file_below_a_clusters_zone_is_warned_about() {
     let warned = warnings("z {\n kubernetes\n file db a.z\n}");
     assert!(
         warned[0].starts_with(
-            "Corefile:3:2: a.z. is a zone of its own: names of z. at or below it are not seen"
+            "Corefile:3:2: a.z. is a zone of its own: names of z. at or below it are hidden"
         ),
         "{warned:?}"
     );
@@ -151,7 +192,7 @@ fn a_file_below_a_clusters_zone_is_warned_about() {
 fn a_zone_where_a_cluster_has_names_is_refused_in_any_block() {
     let said = |place: &str, zone: &str| {
         format!(
-            "Corefile:{place}: {zone} lies where the cluster of z. has names: they would be in z. for its secondaries, and not exist here"
+            "Corefile:{place}: {zone} is at a place where the cluster of z. has names: secondaries of z. would have them, and this server would not"
         )
     };
     let same = &said("2:2", "svc.z.");
@@ -182,7 +223,7 @@ fn a_zone_where_a_cluster_has_names_is_refused_in_any_block() {
         )
     };
     check_problems(&beside("svc.z"), &[&said("7:2", "svc.z.")]);
-    // Its server is that of the cluster's own zone.
+    // Its name server is that of the cluster's own zone.
     check_problems(&beside("dns.z"), &[]);
     let outside = apart("dns.z").replace("kubernetes", "kubernetes y\n k8s_external z");
     check_problems(&outside, &[&said("6:2", "dns.z.")]);
@@ -196,9 +237,9 @@ fn a_zone_within_a_transferred_one_is_warned_about() {
     };
     let transfer = "transfer {\nallow 127.0.0.1\n}";
     let warned = warnings(&with(transfer, "a.z"));
-    let want = "Corefile:8:2: a.z. is a zone of its own: names of z. at or below it are not seen";
+    let want = "Corefile:8:2: a.z. is a zone of its own: names of z. at or below it are hidden";
     assert!(warned[0].starts_with(want), "{warned:?}");
-    assert!(warned[0].contains("secondaries of z. need a.z., too"));
+    assert!(warned[0].contains("secondaries of z. need a.z. too"));
     assert_eq!(warnings(&with(transfer, "10.1.0.0/16")).len(), 1);
     let pointers = format!("z 10.0.0.0/8 10.1.0.0/16 {{\n kubernetes\n{transfer}\n}}");
     assert_eq!(warnings(&pointers), [""; 0]);

@@ -1,8 +1,8 @@
-//! `forward`: names that are not ours are asked of other servers.
+//! `forward`: sends queries for other names to other servers.
 //!
-//! A query has five seconds in all. Upstreams are tried in the order of the policy; one that fails has its
-//! health checked in the background until it answers, and is passed over once enough checks failed. When
-//! all are down one of them is tried all the same: then it is likely that the checks are what is wrong.
+//! A query has five seconds in all. Upstreams are tried in the order of the policy. If one fails, its health is checked
+//! in the background until it answers. After enough failed checks it is skipped. When all are down, one of them is
+//! tried anyway: then the checks are more likely wrong than all upstreams.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ops::HandlerMetrics;
 use ops::metrics::Metric;
+use server::Proto;
 use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Reply, Request};
 use tokio::sync::mpsc;
@@ -26,6 +27,7 @@ use crate::forward::metrics as m;
 
 mod connection;
 mod failure;
+mod flights;
 mod health;
 mod https;
 mod query;
@@ -44,35 +46,34 @@ pub(crate) use route::{Secured, UpstreamTls};
 pub use sockets::UpstreamSockets;
 pub(crate) use upstream::Upstream;
 
-use self::query::message;
-use self::route::Transport;
+use self::flights::Flights;
+use self::query::{Message, message};
 
-/// How long a query has in all.
+/// The time limit of a query in all.
 const BUDGET: Duration = Duration::from_secs(5);
-/// The handler's word.
 const WORD: &str = "forward";
+/// The metadata of the upstream that was asked.
+const UPSTREAM: &str = "forward/upstream";
 
-/// The handler of one `forward`.
 pub(crate) struct ForwardHandler {
-    /// What the Corefile says.
     config: crate::config::Forward,
-    /// Who is asked.
     upstreams: Vec<Arc<Upstream>>,
     /// Whether another `forward` is the next handler.
     has_next: bool,
-    /// Where the next round begins.
+    /// The place of the upstream that the next query begins with.
     turn: AtomicU32,
     /// Queries that wait for a reply.
     waiting: AtomicUsize,
-    /// Takes the places of upstreams whose health is to be checked.
+    /// Queries to upstreams that are under way. The result names the upstream that was asked last.
+    flights: Flights<(Asked, Option<String>)>,
+    /// The places of upstreams whose health is to be checked.
     ill: mpsc::Sender<usize>,
-    /// Gives them, until the background takes it.
+    /// The queue's other end, until the background task takes it.
     ill_places: Mutex<Option<mpsc::Receiver<usize>>>,
-    /// What is counted.
     metrics: HandlerMetrics,
 }
 
-/// Counts a query as long as it lives.
+/// Counts a query while it lives.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -81,7 +82,27 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// What came of asking.
+/// Starts a check of an upstream when the query for it is dropped without a result.
+struct Unanswered<'a> {
+    handler: &'a ForwardHandler,
+    number: usize,
+}
+
+impl Unanswered<'_> {
+    /// The query has a result.
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        self.handler.check(self.number);
+    }
+}
+
+/// The result of asking upstreams.
+#[derive(Debug, Clone)]
 enum Asked {
     /// This is the outcome.
     Outcome(Outcome),
@@ -90,7 +111,7 @@ enum Asked {
 }
 
 impl ForwardHandler {
-    /// The handler; `has_next` says whether another `forward` follows in the block.
+    /// `has_next` says whether another `forward` follows in the block.
     pub(crate) fn new(
         config: crate::config::Forward,
         upstreams: Vec<Upstream>,
@@ -105,19 +126,19 @@ impl ForwardHandler {
             has_next,
             turn: AtomicU32::new(0),
             waiting: AtomicUsize::new(0),
+            flights: Flights::default(),
             ill,
             ill_places: Mutex::new(Some(places)),
             metrics: metrics.clone(),
         }
     }
 
-    /// Counts one more.
     fn count(&self, metric: Metric) {
         let counter = self.metrics.counter(metric);
         counter.get_or_create(&Vec::new()).inc();
     }
 
-    /// Whether a name, lower-case wire form, is forwarded.
+    /// Whether a name in lower case is forwarded.
     fn takes(&self, lower: &[u8]) -> bool {
         let from = self.config.from.as_wire();
         let mut except = self.config.except.iter();
@@ -145,10 +166,9 @@ impl ForwardHandler {
         order
     }
 
-    /// Asks until there is a reply, or time, attempts or upstreams are used up.
-    async fn ask(&self, request: &mut Request, most_octets: Option<u16>) -> Asked {
+    /// Asks upstreams until there is a reply, or the time, the attempts or the upstreams run out.
+    async fn ask(&self, request: &mut Request, query: &mut Message, end: Instant) -> Asked {
         let order = self.order();
-        let end = Instant::now() + BUDGET;
         let most = self
             .config
             .max_connect_attempts
@@ -174,9 +194,15 @@ impl ForwardHandler {
                 }
                 number = below(order.len());
             }
-            let asking = self.ask_one(number, request, most_octets);
-            let Ok(asked) = timeout_at(end, asking).await else {
-                // What is left of the time is too short for a fault to be this upstream's.
+            // `cancel` and a client that goes end this at once.
+            let unanswered = Unanswered {
+                handler: self,
+                number,
+            };
+            let asked = timeout_at(end, self.ask_one(number, request, query)).await;
+            unanswered.end();
+            let Ok(asked) = asked else {
+                // The time left was too short to blame this upstream.
                 error = Some(AskError::OutOfTime(BUDGET));
                 break;
             };
@@ -192,15 +218,13 @@ impl ForwardHandler {
                         return self.said(response);
                     }
                 }
-                // No fault of the upstream.
+                // The upstream is not to blame.
                 Err(why @ AskError::NoSocket) => {
                     error = Some(why);
                     break;
                 }
                 Err(why) => {
-                    if self.config.max_fails > 0 {
-                        self.check(number);
-                    }
+                    self.check(number);
                     error = Some(why);
                     attempts += 1;
                     if down >= order.len() {
@@ -213,45 +237,48 @@ impl ForwardHandler {
         Asked::Outcome(Outcome::failed(WORD, Rcode::SERVFAIL, error))
     }
 
-    /// Asks one upstream. A connection that was kept and is closed by now does not count, and with
-    /// `prefer_udp` a truncated reply is asked for again over TCP.
+    /// Asks one upstream. If a reused connection was closed meanwhile, that does not count. With `prefer_udp`, a
+    /// truncated reply is asked for again over TCP.
     async fn ask_one(
         &self,
         number: usize,
         request: &mut Request,
-        most_octets: Option<u16>,
+        query: &mut Message,
     ) -> Result<Response, AskError> {
         let upstream = &self.upstreams[number];
         let label = upstream.label().to_owned();
-        request.metadata.insert("forward/upstream".into(), label);
-        // A client over HTTP/3 or QUIC takes the largest message, and has no other way to ask for the rest.
-        let is_stream =
-            self.config.force_tcp || !self.config.prefer_udp && request.origin.proto.is_stream();
-        let mut transport = if is_stream {
-            Transport::Tcp
-        } else {
-            Transport::Udp
-        };
-        let mut query = message(request, most_octets);
+        request.metadata.insert(UPSTREAM.into(), label);
+        let mut transport = self.transport(request);
         loop {
             let began = Instant::now();
-            let said = upstream.ask(&mut query, transport).await;
+            let said = upstream.ask(query, transport).await;
             match said {
                 Err(AskError::ClosedBefore) => {}
                 Err(error) => return Err(error),
                 Ok(response) => {
                     upstream.observe(began.elapsed(), response.rcode);
                     let is_cut = response.flags & flags::TC != 0;
-                    if !(is_cut && self.config.prefer_udp && transport == Transport::Udp) {
+                    if !(is_cut && self.config.prefer_udp && transport == Proto::Udp) {
                         return Ok(response);
                     }
-                    transport = Transport::Tcp;
+                    transport = Proto::Tcp;
                 }
             }
         }
     }
 
-    /// What becomes of a reply.
+    /// The transport of a client's question to the first upstream. A client over HTTP/3 or QUIC takes the largest message,
+    /// and cannot ask again over TCP.
+    const fn transport(&self, request: &Request) -> Proto {
+        let is_stream = request.origin.proto.is_stream();
+        if self.config.force_tcp || !self.config.prefer_udp && is_stream {
+            Proto::Tcp
+        } else {
+            Proto::Udp
+        }
+    }
+
+    /// The outcome of a reply.
     fn said(&self, response: Response) -> Asked {
         let Response {
             flags,
@@ -270,6 +297,7 @@ impl ForwardHandler {
         Asked::Outcome(Outcome::Reply(Reply {
             rcode,
             flags: flags & kept,
+            recursion_desired: None,
             answers,
             authority,
             additional,
@@ -278,10 +306,10 @@ impl ForwardHandler {
         }))
     }
 
-    /// Has the health of an upstream checked, unless it is.
+    /// Starts a check of an upstream's health, unless one runs or `max_fails` is 0.
     fn check(&self, number: usize) {
-        if self.upstreams[number].begin_check() {
-            // There is room for each upstream once; without background nothing is checked.
+        if self.config.max_fails > 0 && self.upstreams[number].begin_check() {
+            // The queue has room for each upstream once. Without the background task nothing is checked.
             let _told = self.ill.try_send(number).is_ok();
         }
     }
@@ -297,7 +325,24 @@ impl ForwardHandler {
             return Outcome::failed(WORD, Rcode::REFUSED, error);
         }
         let most_octets = next.block().shape.datagram_octets;
-        let asked = self.ask(request, most_octets).await;
+        let mut query = message(request, most_octets, &self.config);
+        let mut key = query.key();
+        key.push(self.transport(request) as u8);
+        let end = Instant::now() + BUDGET;
+        // The question of `loop` would wait for itself.
+        let goes_round = request.qtype == Rtype::HINFO;
+        let asking = async {
+            let asked = self.ask(request, &mut query, end).await;
+            (asked, request.metadata.get(UPSTREAM).cloned())
+        };
+        let (asked, upstream) = if goes_round {
+            asking.await
+        } else {
+            self.flights.join(&key, asking).await
+        };
+        if let Some(upstream) = upstream {
+            request.metadata.insert(UPSTREAM.into(), upstream);
+        }
         match asked {
             Asked::Outcome(outcome) => outcome,
             Asked::Next => {
@@ -309,16 +354,18 @@ impl ForwardHandler {
     }
 }
 
-/// A random number below `count`, which is not 0.
+/// A random number below `count`, which must not be 0.
 fn below(count: usize) -> usize {
     usize::from(random_id()) % count
 }
 
-/// Whether a response is one to this question (RFC 5452 section 9.1).
+/// Whether a response answers this question (RFC 5452 section 9.1).
 fn is_reply_to(response: &Response, request: &Request) -> bool {
     let question = response.question.as_ref();
     response.flags & flags::QR != 0
-        && question.is_some_and(|(name, qtype, _)| *name == request.name && *qtype == request.qtype)
+        && question.is_some_and(|(name, qtype, class)| {
+            *name == request.name && *qtype == request.qtype && *class == request.qclass
+        })
 }
 
 impl Handler for ForwardHandler {
@@ -338,8 +385,7 @@ impl Handler for ForwardHandler {
         let Some(new) = (new as &dyn Any).downcast_ref::<Self>() else {
             return false;
         };
-        // Files and names may say something else than they did: what came of targets is compared, and
-        // certificates are always new.
+        // Files and names may have changed, so the resulting targets are compared. Certificates count as changed.
         let config = crate::config::Forward {
             place: new.config.place.clone(),
             targets: new.config.targets.clone(),

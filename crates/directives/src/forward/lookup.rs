@@ -24,13 +24,14 @@ pub async fn resolve_upstreams(config: &Config) -> Result<Resolved, BuildError> 
     Ok(Resolved(found.collect::<Result<_, BuildError>>()?))
 }
 
-/// What is wrong with the names of upstreams, each: also those whose addresses do not come in this time.
+/// The errors of all upstreams' names. Names whose addresses do not arrive in this time are among them.
 pub async fn unresolved_upstreams(config: &Config, within: Duration) -> Vec<BuildError> {
     let found = look_up_all(config, Some(within)).await.into_iter();
     found.filter_map(|(_, found)| found.err()).collect()
 }
 
-/// Looks up the names of all upstreams of a configuration side by side, each once; `within` bounds the time of all.
+/// Looks up the names of all upstreams of a configuration at once, each name one time. `within` is the time limit of
+/// all.
 async fn look_up_all(
     config: &Config,
     within: Option<Duration>,
@@ -69,7 +70,7 @@ async fn look_up_all(
     join_all(all).await
 }
 
-/// Looks up the name of an upstream: where the `forward` says, or as the system does.
+/// Looks up the name of an upstream: with the resolvers of the `forward`, or with the system's.
 async fn look_up(
     name: &str,
     port: u16,

@@ -1,4 +1,4 @@
-//! `forward FROM TO… { … }`: who is asked for the names that are not ours.
+//! `forward FROM TO… { … }`: other servers that answer for some names.
 
 pub(crate) mod handler;
 pub(crate) mod metrics;
@@ -18,6 +18,7 @@ use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::zone;
 use crate::forward::handler::ForwardHandler;
 use crate::handlers::chain::{BuildError, Chain};
+use crate::rewrite;
 
 mod lookup;
 mod open;
@@ -27,92 +28,95 @@ mod target;
 pub use lookup::{resolve_upstreams, unresolved_upstreams};
 pub use target::{Target, TargetHost, TargetScheme};
 
-/// The most TO of one `forward`.
 const MOST_TARGETS: usize = 15;
 
-/// Who is asked, and how.
+/// The settings of a `forward`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The names that are forwarded: this one and those below.
+    /// The name to forward, with all names below it.
     pub from: Name,
-    /// Those of them that are not.
+    /// Names that are not forwarded, with all names below them.
     pub except: Vec<Name>,
-    /// Who is asked; at least one.
+    /// The upstreams; at least one.
     pub targets: Vec<Target>,
-    /// The order in which they are.
+    /// The order in which upstreams are tried.
     pub policy: ForwardPolicy,
-    /// TCP even for datagrams.
+    /// Whether TCP is used even for queries that came over UDP.
     pub force_tcp: bool,
-    /// Datagrams even for connections; TCP when a reply is truncated.
+    /// Whether UDP is used even for queries that came over TCP. A truncated reply is asked for again over TCP.
     pub prefer_udp: bool,
-    /// How long an idle connection is kept.
+    /// The time after which an idle connection is closed.
     pub expire: Duration,
-    /// How long a connection lives in all; 0 is without end.
+    /// The longest life of a connection; 0 is no limit.
     pub max_age: Duration,
-    /// Idle connections kept of each kind; 0 is without limit.
+    /// The most idle connections of each transport; 0 is no limit.
     pub max_idle_conns: usize,
-    /// How long a reply may take.
+    /// The time limit for a reply.
     pub read_timeout: Duration,
-    /// Failed health checks after which one is down; 0 is never.
+    /// The failed health checks after which an upstream is down; with 0 it never is.
     pub max_fails: u32,
-    /// Attempts for one query: nothing is two for each upstream, 0 is without limit.
+    /// The most attempts for one query: `None` is two for each upstream, 0 is no limit.
     pub max_connect_attempts: Option<u32>,
-    /// How health is checked.
+    /// The settings of health checks.
     pub health: HealthCheck,
-    /// Queries at once; 0 is without limit.
+    /// The most queries at once; 0 is no limit.
     pub max_concurrent: usize,
-    /// Codes for which the next `forward` of the block is asked.
+    /// The response codes after which the next `forward` of the block is asked.
     pub next: Vec<Rcode>,
-    /// Whether it is asked when there are no answers.
+    /// Whether the next `forward` is asked when a reply has no answers.
     pub next_on_nodata: bool,
-    /// Codes for which the next upstream is asked.
+    /// The response codes after which the next upstream is asked.
     pub failover: Vec<Rcode>,
-    /// Whether nobody is asked when all are down.
+    /// Whether a query fails at once when all upstreams are down.
     pub failfast: bool,
-    /// Files for TLS.
+    /// The files for TLS.
     pub tls: TlsFiles,
-    /// The name in the certificates of upstreams that have no name of their own.
+    /// The name in the certificates of upstreams without a name of their own.
     pub tls_server_name: Option<String>,
-    /// How they are asked over HTTPS.
+    /// The HTTP method for DNS over HTTPS.
     pub doh_method: DohMethod,
-    /// Our address towards them.
+    /// Whether the letters of a question are random, and the reply must have the same.
+    pub random_case: bool,
+    /// Whether the client's subnet goes on to upstreams.
+    pub client_subnet: bool,
+    /// Our address for queries to upstreams.
     pub source_address: Option<IpAddr>,
-    /// Who is asked for the addresses of upstreams that are names; nothing is the system.
+    /// The resolvers for upstreams that are names; none means the system's.
     pub resolvers: Vec<SocketAddr>,
 }
 
-/// The order in which upstreams are asked.
+/// The order in which upstreams are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForwardPolicy {
-    /// Another order for each query.
+    /// A random order for each query.
     #[default]
     Random,
-    /// Each query begins with the next.
+    /// Each query begins with the next upstream.
     RoundRobin,
-    /// As they are written.
+    /// The order in which they are written.
     Sequential,
 }
 
-/// The method of requests over HTTPS.
+/// The HTTP method for DNS over HTTPS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DohMethod {
-    /// The query stands in the URL.
+    /// The query is in the URL.
     Get,
     /// The query is the body.
     #[default]
     Post,
 }
 
-/// How health is checked.
+/// The settings of health checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// Time between two checks.
+    /// The interval of checks.
     pub interval: Duration,
-    /// Whether recursion is asked for.
+    /// Whether checks ask for recursion.
     pub recursion_desired: bool,
-    /// The name that is asked for, type NS.
+    /// The name whose NS records are asked for.
     pub domain: Name,
 }
 
@@ -126,22 +130,23 @@ impl Default for HealthCheck {
     }
 }
 
-/// Files for TLS towards upstreams.
+/// The files for TLS with upstreams.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsFiles {
     /// Our certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Who signs theirs; nothing is whom the system trusts.
+    /// The authorities of their certificates; `None` means those that the system trusts.
     pub authorities: Option<PathBuf>,
 }
 
 impl Directive for Forward {
     const WORD: &'static str = "forward";
     const USAGE: &'static str = "forward FROM TO… { … }";
-    const SUMMARY: &'static str = "names that are not ours are asked of other servers";
+    const SUMMARY: &'static str = "asks other servers for names outside of the zones";
     const OPTIONS: &'static str = "except, force_tcp, prefer_udp, expire, max_age, max_idle_conns, read_timeout, \
      max_fails, max_connect_attempts, tls, tls_servername, policy, health_check, max_concurrent, next, next_on_nodata, \
-     failover, failfast_all_unhealthy_upstreams, doh_method, source_address and resolver";
+     failover, failfast_all_unhealthy_upstreams, doh_method, random_case, \
+     client_subnet, source_address and resolver";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Answers;
     const METRICS: &'static [Metric] = metrics::METRICS;
@@ -156,7 +161,7 @@ impl Directive for Forward {
         let zones = zone::argument(from, report);
         if zones.len() > 1 {
             let message = format!(
-                "{} is several zones, only {} is forwarded",
+                "{} stands for several zones, and only {} is forwarded",
                 from.shown(),
                 zones[0]
             );
@@ -196,6 +201,8 @@ impl Directive for Forward {
             tls: TlsFiles::default(),
             tls_server_name: None,
             doh_method: DohMethod::default(),
+            random_case: false,
+            client_subnet: false,
             source_address: None,
             resolvers: Vec::new(),
         };
@@ -219,22 +226,29 @@ impl Directive for Forward {
             let metrics = chain.context.counts.metrics;
             let upstreams = open::open(config, &chain.context)?;
             let has_next = forwards.peek().is_some();
-            chain.add(ForwardHandler::new(
-                config.clone(),
-                upstreams,
-                has_next,
-                metrics,
-            ));
+            let config = Forward {
+                client_subnet: config.client_subnet || rewrite::sends_subnet(block),
+                ..config.clone()
+            };
+            chain.add(ForwardHandler::new(config, upstreams, has_next, metrics));
         }
         Ok(())
     }
 }
 
-/// Reads one line of the block.
+/// Whether a `forward` of a block sends upstreams the subnet of clients: their replies differ by it.
+pub(crate) fn sends_subnet(block: &ServerBlock) -> bool {
+    let mut forwards = block.all::<Forward>().peekable();
+    forwards.peek().is_some() && rewrite::sends_subnet(block)
+        || forwards.any(|forward| forward.client_subnet)
+}
+
 fn option(directive: &Statement, line: &Line, options: &mut Forward, report: &mut Report) {
     let switch = match line.name.text.as_str() {
         "force_tcp" => Some(&mut options.force_tcp),
         "prefer_udp" => Some(&mut options.prefer_udp),
+        "random_case" => Some(&mut options.random_case),
+        "client_subnet" => Some(&mut options.client_subnet),
         "next_on_nodata" => Some(&mut options.next_on_nodata),
         "failfast_all_unhealthy_upstreams" => Some(&mut options.failfast),
         _ => None,
@@ -297,20 +311,18 @@ fn option(directive: &Statement, line: &Line, options: &mut Forward, report: &mu
     }
 }
 
-/// Puts a value in its place; of several the last one counts.
+/// Stores a value. Of several the last one counts.
 fn put<T>(slot: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *slot = value;
     }
 }
 
-/// Reads a duration.
 fn duration(line: &Line, slot: &mut Duration, report: &mut Report) {
     let value = line.value("DURATION", go_duration, report);
     put(slot, value);
 }
 
-/// Reads a whole number.
 fn number<T>(
     line: &Line,
     slot: &mut T,
@@ -321,18 +333,16 @@ fn number<T>(
     put(slot, value);
 }
 
-/// A duration that is not positive, or none.
+/// The text is not a positive duration.
 #[derive(Debug, thiserror::Error)]
 enum PositiveError {
-    /// None.
     #[error(transparent)]
     Duration(#[from] DurationError),
-    /// Zero.
     #[error("must be positive")]
     Zero,
 }
 
-/// Reads a duration that is longer than nothing.
+/// Reads a duration above zero.
 fn positive(text: &str) -> Result<Duration, PositiveError> {
     let read = go_duration(text)?;
     Some(read)
@@ -340,12 +350,11 @@ fn positive(text: &str) -> Result<Duration, PositiveError> {
         .ok_or(PositiveError::Zero)
 }
 
-/// The word is none of those that may stand here.
+/// The word is none of the allowed ones.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown word")]
 struct UnknownWord;
 
-/// Reads a policy.
 fn policy(text: &str) -> Result<ForwardPolicy, UnknownWord> {
     match text {
         "random" => Ok(ForwardPolicy::Random),
@@ -355,7 +364,6 @@ fn policy(text: &str) -> Result<ForwardPolicy, UnknownWord> {
     }
 }
 
-/// Reads a method of HTTP.
 fn doh_method(text: &str) -> Result<DohMethod, UnknownWord> {
     match text {
         "GET" => Ok(DohMethod::Get),
@@ -395,17 +403,20 @@ fn health_check(line: &Line, report: &mut Report) -> Option<HealthCheck> {
     Some(health)
 }
 
-/// Reads response codes.
 fn codes(line: &Line, are_failures: bool, into: &mut Vec<Rcode>, report: &mut Report) {
     for token in line.at_least_one("RCODE...", report).unwrap_or_default() {
         match Rcode::of_mnemonic(&token.text) {
             Some(Rcode::NOERROR) if are_failures => {
-                let message = "failover NOERROR: an answer is no failure";
-                report.error(&token.place, message, "take it out");
+                let message = "failover NOERROR: an answer is not a failure";
+                report.error(&token.place, message, "remove it");
             }
             Some(code) => into.push(code),
             None => {
-                let message = format!("{} {} is no response code", line.name.text, token.shown());
+                let message = format!(
+                    "{} {} is not a response code",
+                    line.name.text,
+                    token.shown()
+                );
                 let fix = "write codes such as NXDOMAIN, SERVFAIL or REFUSED";
                 report.error(&token.place, message, fix);
             }

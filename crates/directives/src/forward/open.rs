@@ -1,4 +1,4 @@
-//! Opens the upstreams of `forward`: files of certificates become TLS.
+//! Opens the upstreams of `forward`, with TLS made from the files of certificates.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -10,17 +10,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::block::Directive;
+use crate::config::zone::HTTPS_PORT;
 use crate::forward::handler::{Https, Secured, Upstream, UpstreamTls};
 use crate::forward::{Forward, Target, TargetScheme, TlsFiles};
 use crate::handlers::chain::{BuildError, Context};
 
-/// The port of HTTPS (RFC 9110 section 4.2.2).
-const HTTPS_PORT: u16 = 443;
-
-/// An error that says its causes by itself.
+/// An error whose `Display` includes its causes.
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// What cannot be used, and why.
+/// An unusable file or name, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 struct Unusable {
@@ -41,13 +39,12 @@ fn unusable<E: Into<Cause>>(what: impl Into<String>) -> impl FnOnce(E) -> Cause 
 /// Opens the upstreams of one `forward`, each address once.
 ///
 /// # Errors
-/// When a name or a file of TLS cannot be used.
+/// When a name or a file for TLS cannot be used.
 pub(super) fn open(forward: &Forward, context: &Context<'_>) -> Result<Vec<Upstream>, BuildError> {
     let opened = open_all(forward, context);
     opened.map_err(|error| BuildError::new(&forward.place, Forward::WORD, error))
 }
 
-/// The upstreams of one `forward`.
 fn open_all(config: &Forward, context: &Context<'_>) -> Result<Vec<Upstream>, Cause> {
     let needs_tls = |target: &Target| target.scheme != TargetScheme::Dns;
     let tls = config.targets.iter().any(needs_tls);
@@ -71,7 +68,7 @@ fn open_all(config: &Forward, context: &Context<'_>) -> Result<Vec<Upstream>, Ca
     Ok(upstreams)
 }
 
-/// How an upstream is asked over TLS.
+/// The TLS settings of an upstream.
 fn upstream_tls(
     config: &Forward,
     target: &Target,
@@ -81,9 +78,8 @@ fn upstream_tls(
     let name = server_name(config, target, address.ip())?;
     let host = host(&name, address);
     let https = || {
-        let host = host.parse().map_err(unusable("no name of a server"))?;
-        let method = config.doh_method;
-        Ok::<_, Cause>(Https { method, host })
+        let https = Https::new(config.doh_method, &host);
+        https.map(Arc::new).map_err(unusable("no name of a server"))
     };
     let (protocol, offered) = match target.scheme {
         TargetScheme::Dns | TargetScheme::Tls => (Secured::Tls, &[][..]),
@@ -99,8 +95,7 @@ fn upstream_tls(
     })
 }
 
-/// The host of an upstream that is asked over HTTPS, with the port unless that is the one of HTTPS (RFC 9110
-/// section 7.2).
+/// The host of an upstream over HTTPS, with the port unless it is that of HTTPS (RFC 9110 section 7.2).
 fn host(name: &ServerName<'_>, address: SocketAddr) -> String {
     let host = match (name, address) {
         (ServerName::DnsName(name), _) => name.as_ref().to_owned(),
@@ -113,7 +108,7 @@ fn host(name: &ServerName<'_>, address: SocketAddr) -> String {
     }
 }
 
-/// The name in an upstream's certificate: its own, that of all, or its address.
+/// The name in an upstream's certificate: its own, the common one, or its address.
 fn server_name(
     config: &Forward,
     target: &Target,
@@ -126,14 +121,14 @@ fn server_name(
     {
         Some(name) => {
             let name = name.trim_end_matches('.').to_owned();
-            let wrong = unusable(format!("{name} is no server name"));
+            let wrong = unusable(format!("{name} is not a server name"));
             ServerName::try_from(name).map_err(wrong)
         }
         None => Ok(ServerName::IpAddress(address.into())),
     }
 }
 
-/// TLS towards upstreams that are asked so.
+/// The TLS settings of one `forward`.
 fn tls_config(files: &TlsFiles) -> Result<ClientConfig, Cause> {
     let mut roots = RootCertStore::empty();
     match &files.authorities {
@@ -148,10 +143,10 @@ fn tls_config(files: &TlsFiles) -> Result<ClientConfig, Cause> {
             }
         }
         None => {
-            // Those that cannot be read verify nothing; without any no upstream is believed.
+            // Certificates that cannot be read are left out. Without any, no upstream is trusted.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                return Err("the system has no certificates to trust: write tls CA".into());
+                return Err("the system has no certificates to trust: write: tls CA".into());
             }
         }
     }
@@ -182,7 +177,8 @@ mod tests {
     use super::*;
     use ops::testing::soon;
 
-    /// Shakes hands with an upstream `dns.test` that shows this certificate, where `tls` trusts that of this PEM.
+    /// Shakes hands with an upstream `dns.test` that has this certificate, while `tls` trusts the certificate in this
+    /// PEM.
     async fn shake(trusted: &str, shown: CertificateDer<'static>, key: &KeyPair) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");

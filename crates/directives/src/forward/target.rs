@@ -1,4 +1,4 @@
-//! The TO of `forward`: addresses, names, and files that list addresses.
+//! The TO arguments of `forward`: addresses, names, and files that list addresses.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -8,15 +8,12 @@ use corefile::lexer::Token;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-/// The port of DNS over TLS (RFC 7858 section 3.1), and of that over QUIC (RFC 9250 section 4.1.1).
-const TLS_PORT: u16 = 853;
-/// The port of DNS over HTTPS (RFC 8484 section 8.2).
-const HTTPS_PORT: u16 = 443;
+use crate::config::zone::{HTTPS_PORT, TLS_PORT};
 
-/// How an upstream is asked.
+/// The protocol of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetScheme {
-    /// By datagrams and connections.
+    /// Plain DNS over UDP and TCP.
     Dns,
     /// Over TLS.
     Tls,
@@ -29,43 +26,44 @@ pub enum TargetScheme {
 }
 
 impl TargetScheme {
-    /// Whether a port of it is another one than that of TCP with the same number.
+    /// Whether it uses UDP ports for its connections.
     #[must_use]
     pub const fn is_over_quic(self) -> bool {
         matches!(self, Self::Https3 | Self::Quic)
     }
 }
 
-/// Who is asked.
+/// An upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// Its address, or its name.
     pub host: TargetHost,
     /// Its port.
     pub port: u16,
-    /// How it is asked.
+    /// Its protocol.
     pub scheme: TargetScheme,
     /// The name in its certificate.
     pub server_name: Option<String>,
 }
 
-/// Where an upstream is.
+/// The host of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetHost {
     /// An address.
     Address(IpAddr),
-    /// A name whose addresses are looked up once, at the start.
+    /// A name. Its addresses are looked up once, at the start.
     Name(String),
 }
 
-/// A server name as it is; any text may be tried.
+/// Accepts any text as a server name, as the option has no rules for it.
 pub(super) fn server_name(text: &str) -> Result<String, Infallible> {
     Ok(text.to_owned())
 }
 
-/// Reads all TO; of several with one address and port the first counts, as in CoreDNS. Those over QUIC count apart.
+/// Reads all TO. If several have one address and port, the first counts, as in CoreDNS. Upstreams over QUIC are
+/// compared only with each other.
 pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) -> Vec<Target> {
     let (mut targets, mut is_wrong): (Vec<Target>, bool) = (Vec::new(), false);
     for token in tokens {
@@ -74,10 +72,10 @@ pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) 
         for target in read.unwrap_or_default() {
             if target.server_name.is_some() && has_server_name {
                 let message = format!(
-                    "{} has a server name, and tls_servername gives another",
+                    "{} has a server name, but tls_servername gives another",
                     token.shown()
                 );
-                report.error(&token.place, message, "take one of them out");
+                report.error(&token.place, message, "remove one of them");
             }
             let is_known = |other: &Target| {
                 let is_there = other.host == target.host && other.port == target.port;
@@ -101,15 +99,18 @@ pub(super) fn all(tokens: &[Token], has_server_name: bool, report: &mut Report) 
     targets
 }
 
-/// Reads one TO: several when it is a file. `None` is reported.
+/// Reads one TO. A file may give several. `None` has been reported.
 fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
-    let fix = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://, https3:// or quic:// likewise, a host name, or a file like /etc/resolv.conf";
+    let fix = "write IP[:PORT], tls://IP[%SERVERNAME][:PORT], https://, https3:// or quic:// in the same form, a host name, or a file like /etc/resolv.conf";
     let (scheme, rest) = token.text.split_once("://").unwrap_or(("dns", &token.text));
     let (scheme, default_port) = match scheme {
         "dns" => (TargetScheme::Dns, DNS_PORT),
         "tls" => (TargetScheme::Tls, TLS_PORT),
         "https" | "https3" if rest.contains('/') => {
-            let message = format!("{}: there is no path, /dns-query is asked", token.shown());
+            let message = format!(
+                "{}: a path is not supported, the path is /dns-query",
+                token.shown()
+            );
             report.error(
                 &token.place,
                 message,
@@ -127,18 +128,15 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
             return None;
         }
         _ => {
-            report.error(
-                &token.place,
-                format!("unknown scheme in {}", token.shown()),
-                fix,
-            );
+            let message = format!("unknown scheme in {}", token.shown());
+            report.error(&token.place, message, fix);
             return None;
         }
     };
     let (text, server_name, name_port) = split_server_name(rest);
     if server_name.is_some() && scheme == TargetScheme::Dns {
         let message = format!(
-            "{}: upstreams have no zone behind '%' but with tls://, https://, https3:// and quic://",
+            "{}: '%' and a server name are only for tls://, https://, https3:// and quic://",
             token.shown()
         );
         report.error(&token.place, message, fix);
@@ -162,33 +160,53 @@ fn one(token: &Token, report: &mut Report) -> Option<Vec<Target>> {
     }
     let path = std::path::Path::new(rest);
     if path.is_file() {
-        return of_file(token, path, report);
+        let may_be = may_be_in_the_clear(token, scheme, report);
+        return may_be.then(|| of_file(token, path, report)).flatten();
     }
     match host_name(text, name_port.unwrap_or(default_port)) {
         Some((host, port)) => Some(vec![target(TargetHost::Name(host.to_owned()), port)]),
         None => {
-            let message = format!("{} is no address, file or host name", token.shown());
+            let message = format!("{} is not an address, file or host name", token.shown());
             report.error(&token.place, message, fix);
             None
         }
     }
 }
 
-/// A host name with its port, if the text is one.
+/// Whether the servers of a file may be asked, which is always in the clear. If not, it has been reported.
+fn may_be_in_the_clear(token: &Token, scheme: TargetScheme, report: &mut Report) -> bool {
+    let shown = token.shown();
+    let message = format!("{shown}: the servers of a file are asked in the clear");
+    let fix = "write their addresses with the scheme, or the file without one";
+    match scheme {
+        TargetScheme::Dns => true,
+        // CoreDNS asks them in the clear, too.
+        TargetScheme::Tls => {
+            report.warn(&token.place, message, fix);
+            true
+        }
+        TargetScheme::Https | TargetScheme::Https3 | TargetScheme::Quic => {
+            report.error(&token.place, message, fix);
+            false
+        }
+    }
+}
+
+/// A host name and its port, if the text is one.
 fn host_name(text: &str, default_port: u16) -> Option<(&str, u16)> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().ok()?),
         None => (text, default_port),
     };
     let absolute = format!("{}.", host.trim_end_matches('.'));
-    // A last label of digits is a slip of an address (RFC 1123 section 2.1).
+    // A last label of digits is a misspelt address (RFC 1123 section 2.1).
     let last = host.trim_end_matches('.').rsplit('.').next();
     let is_number = last.is_some_and(|label| label.bytes().all(|octet| octet.is_ascii_digit()));
     let is_name = !is_number && !host.contains(['/', '\\', ' ']);
     (is_name && Name::parse(&absolute).is_ok()).then_some((host, port))
 }
 
-/// Splits `HOST%SERVERNAME[:PORT]`, brackets around host and server name or not.
+/// Splits `HOST%SERVERNAME[:PORT]`, with or without brackets around host and server name.
 fn split_server_name(text: &str) -> (&str, Option<&str>, Option<u16>) {
     let Some((host, name)) = text.rsplit_once('%') else {
         return (text, None, None);
@@ -203,7 +221,7 @@ fn split_server_name(text: &str) -> (&str, Option<&str>, Option<u16>) {
     (host, Some(name.trim_end_matches(']')), port)
 }
 
-/// The name servers of a file like resolv.conf, each with port 53 (resolv.conf(5)).
+/// The name servers of a file like resolv.conf(5), each with port 53.
 fn of_file(token: &Token, path: &std::path::Path, report: &mut Report) -> Option<Vec<Target>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -233,7 +251,7 @@ fn of_file(token: &Token, path: &std::path::Path, report: &mut Report) -> Option
                 server_name: None,
             }),
             Err(_) => {
-                let message = format!("{}: nameserver {address} is no address", token.shown());
+                let message = format!("{}: nameserver {address} is not an address", token.shown());
                 report.error(&token.place, message, "write an address there");
             }
         }

@@ -1,4 +1,4 @@
-//! `forward`: options, limits, places.
+//! Tests of `forward`: options, limits, places.
 
 use std::time::Duration;
 
@@ -96,18 +96,32 @@ fn targets_are_addresses_names_and_files() {
 }
 
 #[test]
+fn the_servers_of_a_file_are_not_asked_in_the_clear_where_a_scheme_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("resolv.conf");
+    std::fs::write(&file, "nameserver 192.0.2.9\n").unwrap();
+    let want = "the servers of a file are asked in the clear";
+    check_fault(&format!("forward . quic://{}", file.display()), want);
+    // As in CoreDNS.
+    let loaded = read(&format!("forward . tls://{}", file.display())).unwrap();
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|it| it.contains(want)), "{warnings:?}");
+}
+
+#[test]
 fn every_option_is_read() {
     let read = forward(
         "forward Test 192.0.2.1 {\n except a.test b.test\n force_tcp\n prefer_udp\n expire 5s\n max_age 7s\n \
          max_idle_conns 3\n read_timeout 1s\n max_fails 0\n max_connect_attempts 9\n tls cert key ca\n tls_servername x.test\n \
          policy round_robin\n health_check 2s no_rec domain Up.test\n max_concurrent 8\n next NXDOMAIN refused\n next_on_nodata\n \
-         failover SERVFAIL\n failfast_all_unhealthy_upstreams\n doh_method GET\n source_address 192.0.2.7\n resolver 192.0.2.8 \
+         failover SERVFAIL\n failfast_all_unhealthy_upstreams\n doh_method GET\n random_case\n client_subnet\n source_address 192.0.2.7\n resolver 192.0.2.8 \
          192.0.2.9:54\n}",
     );
     assert_eq!(
         (read.from.to_string(), read.except.len()),
         ("test.".to_owned(), 2)
     );
+    assert!(read.random_case && read.client_subnet);
     assert!(read.force_tcp && read.prefer_udp && read.next_on_nodata && read.failfast);
     assert_eq!(
         (read.expire, read.max_age),
@@ -142,7 +156,7 @@ fn every_option_is_read() {
     );
 }
 
-/// A block with these lines has one problem, which says this.
+/// Asserts that a block with these lines has one problem, which contains this.
 fn check_fault(lines: &str, want: &str) {
     let said = read(lines).unwrap_err().to_string();
     let is_one = said.lines().count() == 1;
@@ -158,14 +172,14 @@ fn faults_of_arguments_say_where_they_are() {
         (". grpc://192.0.2.1", "upstreams are not asked over gRPC"),
         (
             ". https://192.0.2.1/path",
-            "there is no path, /dns-query is asked",
+            "a path is not supported, the path is /dns-query",
         ),
         (". ftp://192.0.2.1", "unknown scheme in 'ftp://192.0.2.1'"),
         (
             ". /no/such/file",
-            "'/no/such/file' is no address, file or host name",
+            "'/no/such/file' is not an address, file or host name",
         ),
-        (". 192.0.2.1%eth0", "no zone behind '%'"),
+        (". 192.0.2.1%eth0", "'%' and a server name are only for"),
         (&format!(". {many}"), "forward has 16 TO"),
     ] {
         check_fault(&format!("forward {arguments}"), want);
@@ -180,8 +194,8 @@ fn faults_of_options_say_where_they_are() {
         ("max_age 5s", "max_age 5s is less than expire 10s"),
         ("read_timeout 0", "must be positive"),
         ("policy best", "3:9: policy 'best': unknown word"),
-        ("failover NOERROR", "an answer is no failure"),
-        ("next BAD", "next 'BAD' is no response code"),
+        ("failover NOERROR", "an answer is not a failure"),
+        ("next BAD", "next 'BAD' is not a response code"),
         ("health_check 1s fast", "health_check has no option 'fast'"),
         ("health_check 1s domain", "domain needs a name"),
         ("tls a b c d", "tls takes at most three arguments"),

@@ -1,5 +1,5 @@
-//! `gate [ZONES...] { shrink PERCENT; at_least RECORDS; hold D }` and `gate [ZONES...] off`: which losses are
-//! held until someone has looked. Ours.
+//! `gate [ZONES...] { shrink PERCENT; at_least RECORDS; hold D }` and `gate [ZONES...] off`: which losses of records
+//! are held back until an operator has looked. Ours.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::zone;
 use crate::config::zoned::{self, Zoned};
 
-/// What is held of some zones. What was not said is `None`.
+/// The settings of the gate for some zones. A setting that is not written is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The zones it is for, and those below them.
+    /// The zones that it applies to, and all zones below them.
     pub zones: Vec<Name>,
-    /// Whether nothing is held.
+    /// Whether the gate is off.
     pub is_off: bool,
-    /// What takes more than so many per cent of the records away may be held.
+    /// A change that removes more than this per cent of the records may be held.
     pub shrink_percent: Option<u8>,
-    /// What takes at least so many records away may be held.
+    /// A change that removes at least this number of records may be held.
     pub at_least: Option<usize>,
-    /// How long it is held at most.
+    /// The longest time that a change is held.
     pub hold: Option<Hold>,
 }
 
-/// How long a change is held at most.
+/// The longest time that a change is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// So long.
+    /// This long.
     For(Duration),
     /// Until it is released.
     Forever,
@@ -41,8 +41,7 @@ pub enum Hold {
 impl Directive for Gate {
     const WORD: &'static str = "gate";
     const USAGE: &'static str = "gate [ZONES…] off|{ … }";
-    const SUMMARY: &'static str =
-        "which losses of zones are held until someone has looked; on with its defaults without it";
+    const SUMMARY: &'static str = "sets which losses of a zone are held until an operator has looked at them. Without it the gate is on, with its defaults";
     const OPTIONS: &'static str = "shrink, at_least and hold";
     const REPEAT: Repeat = Repeat::Several;
 
@@ -62,10 +61,10 @@ impl Directive for Gate {
         };
         if directive.lines.is_empty() != is_off {
             let (message, fix) = if is_off {
-                ("gate is off and has options", "take off or the block out")
+                ("gate is off, but has options", "remove off or the block")
             } else {
                 (
-                    "gate says nothing",
+                    "gate has no options",
                     "write a block with shrink, at_least or hold, or: gate off",
                 )
             };
@@ -111,14 +110,14 @@ impl Zoned for Gate {
     }
 }
 
-/// A share in per cent, with the sign or without.
+/// Reads a share in per cent, with or without the sign.
 fn percent(text: &str) -> Result<u8, &'static str> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
     let number = number.filter(|number| *number <= 100);
     number.ok_or("not a whole number from 0 to 100")
 }
 
-/// A duration that is not nothing, or `forever`.
+/// Reads a duration above zero, or `forever`.
 fn hold(text: &str) -> Result<Hold, String> {
     if text == "forever" {
         return Ok(Hold::Forever);

@@ -1,4 +1,4 @@
-//! The chain of a server block as it is built: each directive adds its handler.
+//! The chain of a server block while it is built: each directive adds its handlers.
 
 use std::error::Error;
 use std::fmt;
@@ -13,39 +13,39 @@ use crate::forward::handler::sockets::UpstreamSockets;
 use crate::forward::resolved::Resolved;
 use crate::handlers::tally::Counts;
 
-/// What the handlers of a server block are built with.
+/// The environment of the handlers of a server block.
 #[derive(Clone)]
 pub struct Context<'a> {
-    /// Tells the time.
+    /// The clock.
     pub clock: &'a Arc<dyn Clock>,
-    /// Where they count.
+    /// The metrics of the handlers.
     pub counts: Counts<'a>,
     /// The name of the machine.
     pub hostname: &'a str,
-    /// The pods of the block's cluster by address, where they are known.
+    /// The pods of the block's cluster by address, if they are known.
     pub clients: Option<Arc<ClientPods>>,
     /// The addresses of upstreams that are written as names.
     pub resolved: &'a Resolved,
-    /// How many sockets towards upstreams there may be.
+    /// The limit of sockets to upstreams.
     pub sockets: &'a UpstreamSockets,
 }
 
-/// A chain that is being built.
+/// A chain while it is built.
 pub struct Chain<'a> {
-    /// What its handlers are built with.
+    /// The environment of its handlers.
     pub context: Context<'a>,
     /// The handlers so far.
     pub(crate) handlers: Vec<Arc<dyn Handler>>,
 }
 
 impl Chain<'_> {
-    /// Adds a handler behind the others.
+    /// Adds a handler after the others.
     pub fn add(&mut self, handler: impl Handler) {
         self.handlers.push(Arc::new(handler));
     }
 }
 
-/// A file or a name that a handler needs and that cannot be used.
+/// An unusable file or name that a handler needs.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct BuildError {
@@ -55,7 +55,7 @@ pub struct BuildError {
 }
 
 impl BuildError {
-    /// The error of the directive at `place`, which cannot use `what`.
+    /// The error of the directive at `place` that cannot use `what`.
     pub fn new(
         place: &Place,
         what: impl fmt::Display,

@@ -1,4 +1,4 @@
-//! Requests of any octets get nothing or one good message, with handlers around the zones too.
+//! Requests of any octets: each gets no reply or one valid reply, also with handlers around the zones.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use zone::testing::zone;
 use crate::config::{Overrides, handler_metrics, handlers, parse_text};
 use crate::handlers::testing::context;
 
-/// A desk of one zone with handlers around it, as a Corefile says.
+/// A desk for one zone, with handlers around it from a Corefile.
 fn handlers_desk() -> Desk {
     let text = ". {\n acl {\n  block type MX net *\n  allow net *\n }\n cache 30\n dns64\n loadbalance round_robin {\n  \
                 prefer 10.0.0.0/8\n }\n rewrite name regex (.*)\\.old {1}.z answer auto\n rewrite edns0 local set 0xffee 0x01 revert\n \
@@ -47,7 +47,7 @@ fn requests_of_any_octets_get_nothing_or_a_message_from_handlers_too() {
         seeds.push(with_opt(plain.clone(), 1232, 0, &[0, 8, 0, 4, 0, 1, 0, 0]));
         seeds.push(plain);
     }
-    // Each part is reached.
+    // Each handler is reached.
     for (name, rtype, want) in [
         ("ip-7.z.", Rtype::A, (0, 1)),
         ("host.z.", Rtype::A, (0, 1)),

@@ -1,5 +1,5 @@
-//! What goes on around the zones at query time: the chain of a server block's handlers, what no zone can
-//! hold, and the logging of queries.
+//! The parts around the zones at query time: the chain of a server block's handlers, names that no zone can hold, and
+//! the query log.
 
 pub(crate) mod chain;
 #[cfg(test)]
@@ -10,6 +10,7 @@ pub(crate) mod tally;
 pub(crate) mod testing;
 
 pub use crate::errors::consolidate::Consolidated;
+pub use crate::file::MissingFile;
 pub use crate::forward::handler::{UpstreamSockets, random_id};
 pub use crate::forward::resolved::Resolved;
 pub use crate::forward::{resolve_upstreams, unresolved_upstreams};

@@ -1,17 +1,14 @@
-//! The text of a name without allocation, for what is asked of every query.
+//! The text of a name without allocation, for work on every query.
 
 use std::fmt::{self, Write as _};
 
 use dns::WireText;
 
-/// The most octets of the text of a name: each octet of a label at most four.
+/// The most bytes of the text of a name: at most four for each octet of a label.
 const MAX_TEXT: usize = 1024;
 
-/// The text of a name.
 pub(crate) struct NameText {
-    /// The octets, all of them ASCII.
     octets: [u8; MAX_TEXT],
-    /// How many there are.
     length: usize,
 }
 
@@ -37,7 +34,6 @@ impl NameText {
         text
     }
 
-    /// The text.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.octets[..self.length]).unwrap_or_default()
     }

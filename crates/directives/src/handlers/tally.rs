@@ -1,11 +1,11 @@
-//! Counters of handlers that look at questions: CoreDNS's metrics of its plugins.
+//! Counters of handlers, with the names of CoreDNS's metrics.
 
 use ops::HandlerMetrics;
 use ops::metrics::Metric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-/// Where the handlers of a listener count.
+/// The metrics of a listener's handlers.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts<'a> {
     /// The counters.
@@ -14,19 +14,16 @@ pub struct Counts<'a> {
     pub server: &'a str,
 }
 
-/// A metric, for a listener where it has one, counted by its other labels.
+/// One metric of a listener, with a counter for each set of other labels.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Which metric.
     metric: Metric,
-    /// The listener.
     server: String,
-    /// The counts.
     family: Family<Vec<(&'static str, String)>, Counter>,
 }
 
 impl Counts<'_> {
-    /// A metric's counts.
+    /// The counters of a metric.
     pub(crate) fn tally(self, metric: Metric) -> Tally {
         Tally {
             metric,
@@ -37,7 +34,7 @@ impl Counts<'_> {
 }
 
 impl Tally {
-    /// The counter of these labels, those behind `server`.
+    /// The counter with these labels, which follow `server`.
     pub(crate) fn counter(&self, labels: &[&str]) -> Counter {
         let server = self.metric.labels.first().filter(|it| **it == "server");
         let server = server.map(|_| self.server.as_str());
@@ -47,12 +44,12 @@ impl Tally {
         self.family.get_or_create_owned(&all)
     }
 
-    /// One more of these labels.
+    /// Adds one to the counter with these labels.
     pub(crate) fn increase(&self, labels: &[&str]) {
         self.counter(labels).inc();
     }
 
-    /// The count of these labels.
+    /// The value of the counter with these labels.
     #[cfg(test)]
     pub(crate) fn get(&self, labels: &[&str]) -> u64 {
         self.counter(labels).get()

@@ -1,4 +1,4 @@
-//! For tests of handlers: what they are built with.
+//! For tests of handlers: their environment.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::forward::resolved::Resolved;
 use crate::handlers::Counts;
 use crate::handlers::chain::Context;
 
-/// Where handlers of tests count.
+/// The metrics of a handler under test.
 pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
     Counts {
         metrics,
@@ -17,7 +17,7 @@ pub(crate) const fn counts(metrics: &HandlerMetrics) -> Counts<'_> {
     }
 }
 
-/// What handlers of tests are built with.
+/// The environment of a handler under test.
 pub(crate) fn context<'a>(
     clock: &'a Arc<dyn Clock>,
     metrics: &'a HandlerMetrics,

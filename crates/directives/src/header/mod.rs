@@ -1,4 +1,4 @@
-//! `header { query|response set|clear FLAG... }`: the flags AA, RA and RD of queries and of replies.
+//! `header { query|response set|clear FLAG... }`: sets and clears the flags AA, RA and RD of queries and replies.
 
 use corefile::parser::{Line, Statement};
 use corefile::place::Report;
@@ -11,10 +11,10 @@ use server::message::{Outcome, Question, Request};
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
 
-/// How a line is written, for messages.
+/// The syntax of a line, for messages.
 const LINE: &str = "write: query|response set|clear aa|ra|rd...";
 
-/// What lines say of flags: those that are set and those that are cleared.
+/// The flags that the lines set, and those that they clear.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Flags {
     set: u16,
@@ -22,10 +22,15 @@ struct Flags {
 }
 
 impl Flags {
-    /// A flag is set or cleared: the last line counts.
+    /// Notes that a flag is set or cleared. The last line counts.
     const fn note(&mut self, flag: u16, is_set: bool) {
         self.set = self.set & !flag | if is_set { flag } else { 0 };
         self.cleared = self.cleared & !flag | if is_set { 0 } else { flag };
+    }
+
+    /// Whether a line is about a flag.
+    const fn changes(self, flag: u16) -> bool {
+        (self.set | self.cleared) & flag != 0
     }
 
     /// The flags as the lines say.
@@ -37,7 +42,7 @@ impl Flags {
 /// The directive, and its handler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Header {
-    /// Flags of queries, for the handlers behind.
+    /// The flags of queries, for the handlers after this one.
     query: Flags,
     /// Flags of replies.
     response: Flags,
@@ -65,7 +70,7 @@ impl Directive for Header {
             }
         }
         if directive.lines.is_empty() {
-            report.error(&directive.name.place, "header says nothing of flags", LINE);
+            report.error(&directive.name.place, "header has no flags", LINE);
         }
         Some(header)
     }
@@ -98,7 +103,7 @@ fn read_line(line: &Line, into: &mut Flags, report: &mut Report) {
         }
     };
     if names.is_empty() {
-        let message = format!("{} names no flag", action.shown());
+        let message = format!("{} has no flag", action.shown());
         report.error(&action.place, message, LINE);
     }
     for name in names {
@@ -107,7 +112,7 @@ fn read_line(line: &Line, into: &mut Flags, report: &mut Report) {
             "ra" => into.note(flags::RA, is_set),
             "rd" => into.note(flags::RD, is_set),
             _ => {
-                let message = format!("{} is no flag that header knows", name.shown());
+                let message = format!("{} is not a flag of header", name.shown());
                 report.error(&name.place, message, LINE);
             }
         }
@@ -127,10 +132,13 @@ impl Handler for Header {
         async move {
             request.flags = self.query.apply(request.flags);
             let mut outcome = next.run(request).await;
-            // A failure has the flags of its query, as in CoreDNS.
+            // A failure gets the flags of its query, as in CoreDNS.
             if let Outcome::Reply(reply) = &mut outcome {
                 reply.flags = self.response.apply(reply.flags);
-                request.flags = self.response.apply(request.flags);
+                if self.response.changes(flags::RD) {
+                    let is_set = self.response.set & flags::RD != 0;
+                    reply.recursion_desired = Some(is_set);
+                }
             }
             outcome
         }
@@ -140,10 +148,14 @@ impl Handler for Header {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use server::testing::{Counting, chain, request};
+
     use super::*;
     use crate::config::{Overrides, parse_text};
 
-    /// The directive of these lines, or what is wrong with them.
+    /// The directive with these lines, or its problems.
     fn header(lines: &str) -> Result<Header, String> {
         let text = format!(". {{\nheader {{\n{lines}\n}}\n}}\n");
         let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None);
@@ -164,14 +176,33 @@ mod tests {
     }
 
     #[test]
+    fn rd_of_a_reply_is_not_that_of_the_next_query() {
+        for (lines, want) in [
+            ("response clear rd", Some(false)),
+            ("response set rd", Some(true)),
+            ("response set aa", None),
+        ] {
+            let header = Arc::new(header(lines).unwrap());
+            let server = chain(vec![header], vec![Arc::new(Counting::default())]);
+            let mut request = request("a.test. A");
+            let outcome = server.answer(&mut request).now_or_never();
+            let Some(Outcome::Reply(reply)) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!(reply.recursion_desired, want, "{lines}");
+            assert_eq!(request.flags, flags::RD, "{lines}");
+        }
+    }
+
+    #[test]
     fn lines_that_mean_nothing_are_refused() {
         for (lines, want) in [
-            ("", "header says nothing of flags"),
+            ("", "header has no flags"),
             ("answer set aa", "header has no option 'answer'"),
             ("query", "'query' neither sets nor clears"),
             ("query turn aa", "'turn' is neither set nor clear"),
-            ("query set", "'set' names no flag"),
-            ("response clear ad", "'ad' is no flag that header knows"),
+            ("query set", "'set' has no flag"),
+            ("response clear ad", "'ad' is not a flag of header"),
         ] {
             assert_eq!(header(lines).unwrap_err(), want);
         }

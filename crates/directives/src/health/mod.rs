@@ -10,18 +10,18 @@ use dns::Name;
 
 use crate::config::block::{Directive, Repeat};
 
-/// Liveness is told at `/health`.
+/// The HTTP server of liveness, at `/health`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// Where it listens.
+    /// Its address.
     pub address: HttpAddress,
-    /// How long answering goes on after the order to stop.
+    /// The time for which queries are still answered after the signal to stop.
     pub lameduck: Duration,
 }
 
-/// Where it listens unless written: all addresses.
+/// The default address: all addresses of the machine.
 const DEFAULT: HttpAddress = HttpAddress {
     host: HttpHost::Any,
     port: 8080,
@@ -30,8 +30,7 @@ const DEFAULT: HttpAddress = HttpAddress {
 impl Directive for Health {
     const WORD: &'static str = "health";
     const USAGE: &'static str = "health [ADDRESS] { lameduck DURATION }";
-    const SUMMARY: &'static str =
-        "`/health`, `:8080` unless given; how long to go on answering after SIGTERM";
+    const SUMMARY: &'static str = "serves `/health` at `:8080` by default. `lameduck` is the time for which the server still answers after SIGTERM";
     const OPTIONS: &'static str = "lameduck";
     const REPEAT: Repeat = Repeat::Joined(Some("this address counts"));
 

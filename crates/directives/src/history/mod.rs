@@ -1,4 +1,4 @@
-//! `history [ZONES...] { keep D; versions N; size BYTES; publish }`: how much of a zone's past is kept. Ours.
+//! `history [ZONES...] { keep D; versions N; size BYTES; publish }`: how much of a zone's history is stored. Ours.
 
 pub(crate) mod version_name;
 
@@ -14,27 +14,27 @@ use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::zone;
 use crate::config::zoned::{self, Zoned};
 
-/// The bounds of a zone's history. What was not said is `None`.
+/// The limits of a zone's history. A limit that is not written is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The zones it is for, and those below them.
+    /// The zones that it applies to, and all zones below them.
     pub zones: Vec<Name>,
-    /// Versions older than this may go.
+    /// Older versions may be deleted.
     pub keep: Option<Duration>,
-    /// More versions than these may go.
+    /// If there are more versions, the oldest may be deleted.
     pub versions: Option<NonZeroU64>,
-    /// What exceeds so many octets may go.
+    /// If the history has more bytes, its oldest versions may be deleted.
     pub size_bytes: Option<NonZeroU64>,
-    /// Whether `_version` in the zone says which version is served.
+    /// Whether `_version` in the zone tells the served version.
     pub publishes: bool,
 }
 
 impl Directive for History {
     const WORD: &'static str = "history";
     const USAGE: &'static str = "history [ZONES…] { … }";
-    const SUMMARY: &'static str = "what is kept of the past";
+    const SUMMARY: &'static str = "sets how many old versions are kept, and for how long";
     const OPTIONS: &'static str = "keep, versions, size and publish";
     const REPEAT: Repeat = Repeat::Several;
 
@@ -49,7 +49,7 @@ impl Directive for History {
         };
         if directive.lines.is_empty() {
             let fix = format!("write a block: its options are {}", Self::OPTIONS);
-            report.error(&history.place, "history says nothing", fix);
+            report.error(&history.place, "history has no options", fix);
         }
         for line in &directive.lines {
             match line.name.text.as_str() {
@@ -65,7 +65,8 @@ impl Directive for History {
                 "size" => {
                     let parse = |text: &str| {
                         let size = size(text).map_err(|error| error.to_string())?;
-                        NonZeroU64::new(size).ok_or_else(|| "nothing fits into that".to_owned())
+                        NonZeroU64::new(size)
+                            .ok_or_else(|| "the size is too small for any version".to_owned())
                     };
                     let value = line.value("BYTES", parse, report);
                     line.set(&mut history.size_bytes, value, report);

@@ -1,4 +1,5 @@
-//! `publish`: `_version` says which version of a zone is served. No version holds it, for each would be another then.
+//! `publish`: `_version` tells the served version of a zone. No version can contain it, for it would change with each
+//! version.
 
 use std::any::Any;
 
@@ -20,7 +21,7 @@ impl SynthesizedNames for VersionName {
             return Synthesized::Missing;
         }
         let data = Rdata::txt(&version_text(version));
-        // Nobody may keep it: the next version has another.
+        // Nobody may cache it: the next version has another one.
         let record = (Rtype::TXT, Ttl::ZERO, data);
         Synthesized::record("`publish` of `history`", name, apex, record)
     }
@@ -30,7 +31,7 @@ impl SynthesizedNames for VersionName {
     }
 }
 
-/// The serial of a version, and the hash that stands for all its past.
+/// The serial of a version, and the hash that covers all versions up to it.
 fn version_text(version: &Version) -> String {
     let hash = version.link.map(|link| format!(" hash={}", link.hash));
     format!("serial={}{}", version.serial, hash.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `hosts`: names and addresses of a file, which is looked at now and then, and of lines in the Corefile.
+//! `hosts`: names and addresses from lines in the Corefile and from a file, which is read again when it changes.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -19,22 +19,20 @@ use tokio_util::sync::CancellationToken;
 use crate::hosts::metrics as m;
 use crate::hosts::{HostLine, Hosts};
 
-/// The handler's word.
 const WORD: &str = "hosts";
-/// The largest file that is read.
+/// The largest file that is read, in bytes.
 const MOST_OCTETS: u64 = 64 << 20;
 
 /// Names and addresses, both ways.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Table {
-    /// Addresses by name, lower-case wire form. A name that begins with `*` is for one more label in its place.
+    /// The addresses by name, in wire form and lower case. A first label `*` matches any one label.
     addresses: HashMap<Box<[u8]>, Vec<IpAddr>>,
-    /// Names by address.
     names: HashMap<IpAddr, Vec<Name>>,
 }
 
 impl Table {
-    /// The table of lines, without names outside of the zones.
+    /// The table of these lines, without names outside of the zones.
     fn new(lines: impl Iterator<Item = HostLine>, config: &Hosts) -> Self {
         let mut table = Self::default();
         for HostLine { address, names } in lines {
@@ -53,7 +51,7 @@ impl Table {
         table
     }
 
-    /// The addresses of a name, lower-case wire form; those of one family, the pattern's where the name has none.
+    /// The addresses of a name in lower case, of one family. If the name has none, those of its pattern.
     fn find(&self, lower: &[u8], pattern: Option<&[u8]>, is_v6: bool) -> Vec<IpAddr> {
         let of = |name: &[u8]| -> Vec<IpAddr> {
             let all = self.addresses.get(name).into_iter().flatten();
@@ -68,38 +66,34 @@ impl Table {
         }
     }
 
-    /// Whether it has addresses for a name, lower-case wire form, of its own or by a pattern. Allocates nothing.
+    /// Whether it has addresses for a name in lower case, of its own or by a pattern. Allocates nothing.
     fn knows(&self, lower: &[u8], pattern: Option<&[u8]>) -> bool {
         let has = |name: &[u8]| self.addresses.contains_key(name);
         has(lower) || pattern.is_some_and(has)
     }
 
-    /// How many addresses and names there are.
+    /// The number of its addresses and names.
     fn len(&self) -> usize {
         let addresses = self.addresses.values().map(Vec::len).sum::<usize>();
         addresses + self.names.values().map(Vec::len).sum::<usize>()
     }
 }
 
-/// What tells one state of a file from another.
+/// Differs between two states of a file: its time of change and its length.
 type Stamp = (Option<SystemTime>, u64);
 
-/// The handler.
 pub(crate) struct HostsHandler {
-    /// What the Corefile says.
     config: Hosts,
-    /// The lines of the Corefile.
     inline: Table,
-    /// The file as it was read last.
+    /// The contents of the file.
     file: ArcSwap<Table>,
-    /// The state of the file then.
+    /// The state of the file when it was last read.
     stamp: Mutex<Option<Stamp>>,
-    /// What is counted.
     metrics: HandlerMetrics,
 }
 
 impl HostsHandler {
-    /// The handler; the file is read.
+    /// Reads the file.
     pub(crate) fn new(config: Hosts, metrics: &HandlerMetrics) -> Self {
         let hosts = Self {
             inline: Table::new(config.lines.iter().cloned(), &config),
@@ -112,7 +106,7 @@ impl HostsHandler {
         hosts
     }
 
-    /// Reads the file if it is another than before. One that cannot be read leaves the old.
+    /// Reads the file if it has changed. If it cannot be read, the old contents stay.
     fn look(&self) {
         let file = &self.config.file;
         let Ok(about) = std::fs::metadata(file) else {
@@ -124,7 +118,7 @@ impl HostsHandler {
             return;
         }
         if about.len() > MOST_OCTETS {
-            tracing::warn!(file = %file.display(), bytes = about.len(), "hosts file is too large and not read");
+            tracing::warn!(file = %file.display(), bytes = about.len(), "the hosts file is too large and is not read");
             *last = Some(stamp);
             return;
         }
@@ -148,19 +142,19 @@ impl HostsHandler {
             .set(since.unwrap_or(Duration::ZERO).as_secs_f64());
     }
 
-    /// Whether a name, lower-case wire form, is in one of our zones.
+    /// Whether a name in lower case is in one of the directive's zones.
     fn holds(&self, lower: &[u8]) -> bool {
         let mut zones = self.config.zones.iter();
         zones.any(|zone| wire_is_within(lower, zone.as_wire()))
     }
 
-    /// Whether the next is asked for a name.
+    /// Whether the next handler is asked for a name.
     fn falls_through(&self, name: &Name) -> bool {
         let mut zones = self.config.fallthrough.iter();
         zones.any(|zone| name.is_within(zone))
     }
 
-    /// The addresses of a name, lower-case wire form, of one family: the file's, then the Corefile's.
+    /// The addresses of a name in lower case, of one family: the file's, then the Corefile's.
     fn addresses(&self, lower: &[u8], is_v6: bool) -> Vec<IpAddr> {
         let mut room = [0; 2 + 255];
         let pattern = pattern_of(lower, &mut room);
@@ -170,7 +164,7 @@ impl HostsHandler {
         found
     }
 
-    /// Whether a name, lower-case wire form, has addresses. Allocates nothing.
+    /// Whether a name in lower case has addresses. Allocates nothing.
     fn knows(&self, lower: &[u8]) -> bool {
         let mut room = [0; 2 + 255];
         let pattern = pattern_of(lower, &mut room);
@@ -178,12 +172,12 @@ impl HostsHandler {
         file.knows(lower, pattern) || self.inline.knows(lower, pattern)
     }
 
-    /// The data of an answer; nothing when the question is the next's.
+    /// The data of an answer. `None` when the next handler has to answer.
     fn data(&self, name: &Name, qtype: Rtype) -> Option<Vec<(Rtype, Rdata)>> {
         let of = |addresses: Vec<IpAddr>| addresses.into_iter().map(Rdata::address).collect();
         match qtype {
             Rtype::PTR => {
-                // What is an IPv4 address in another form is that one.
+                // An IPv4 address that is mapped into IPv6 counts as the IPv4 address.
                 let address = name.reversed_address()?.to_canonical();
                 let file = self.file.load();
                 let tables = [&**file, &self.inline];
@@ -198,7 +192,7 @@ impl HostsHandler {
         }
     }
 
-    /// What is said to a question; nothing when it is the next's.
+    /// The reply to a question. `None` when the next handler has to answer.
     fn reply(&self, request: &Request) -> Option<Outcome> {
         let name = request.name.to_lower();
         let is_ours = request.qclass == CLASS_IN
@@ -210,7 +204,7 @@ impl HostsHandler {
             if self.falls_through(&name) {
                 return None;
             }
-            // NXDOMAIN would need an SOA, and there is none.
+            // NXDOMAIN needs an SOA, and `hosts` has none.
             return Some(Outcome::Failed(Failure {
                 rcode: Rcode::SERVFAIL,
                 by: WORD,
@@ -231,7 +225,7 @@ impl HostsHandler {
         Some(Outcome::Reply(reply))
     }
 
-    /// Reads the file again when it has changed.
+    /// Reads the file again whenever it has changed.
     async fn follow(self: Arc<Self>, cancel: CancellationToken) {
         let mut watch = FileWatch::default();
         loop {
@@ -244,7 +238,7 @@ impl HostsHandler {
     }
 }
 
-/// The pattern a name may fit, `*` in the place of its first label; none for a name of one label.
+/// The pattern that may match a name, with `*` as its first label. A name of one label has none.
 fn pattern_of<'r>(lower: &[u8], room: &'r mut [u8; 257]) -> Option<&'r [u8]> {
     let first = usize::from(*lower.first()?);
     let parent = lower.get(1 + first..).filter(|parent| parent.len() > 1)?;

@@ -1,4 +1,4 @@
-//! `hosts [FILE [ZONES…]] { … }`: names and addresses of a file and of lines in the block.
+//! `hosts [FILE [ZONES…]] { … }`: names and addresses from a file and from lines in the block.
 
 pub(crate) mod handler;
 pub(crate) mod metrics;
@@ -19,29 +19,29 @@ use crate::forward::Forward;
 use crate::handlers::chain::{BuildError, Chain};
 use crate::hosts::handler::HostsHandler;
 
-/// The file unless given.
+/// The default file.
 const FILE: &str = "/etc/hosts";
 
-/// Names and addresses.
+/// The settings of `hosts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// The file.
     pub file: PathBuf,
-    /// The names: these and those below them.
+    /// The names that it answers, with all names below them.
     pub zones: Vec<Name>,
-    /// Lines of the block.
+    /// The lines with addresses in the block.
     pub lines: Vec<HostLine>,
     /// The TTL of answers.
     pub ttl: Ttl,
-    /// Whether addresses have names.
+    /// Whether addresses have PTR records.
     pub reverse: bool,
-    /// How often the file is looked at; 0 is once.
+    /// The interval at which the file is checked; 0 means never again.
     pub reload: Duration,
-    /// The names, and those below, for which the next is asked when they are unknown.
+    /// Names that fall through to the next handler when they are unknown, with all names below them.
     pub fallthrough: Vec<Name>,
-    /// Whether the next is asked for types other than A, AAAA and PTR.
+    /// Whether the next handler is asked for types other than A, AAAA and PTR.
     pub fallthrough_unsupported: bool,
 }
 
@@ -55,8 +55,8 @@ pub struct HostLine {
 }
 
 impl HostLine {
-    /// Reads one line of a hosts file; nothing when it has no address or no name. A zone behind `%` is left out, and so is what
-    /// is no name.
+    /// Reads one line of a hosts file. `None` if it has no address or no name. The zone of an address (after `%`) is
+    /// ignored, and so are words that are no names.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split('#').next()?.split_ascii_whitespace();
@@ -72,23 +72,23 @@ impl HostLine {
 }
 
 impl Hosts {
-    /// The zones of it of whose names it lacks some go no further.
+    /// The zones in which some unknown names do not fall through.
     fn ends(&self) -> impl Iterator<Item = &Name> {
         self.zones.iter().filter(|zone| !self.lets(zone))
     }
 
-    /// Whether the next is asked for all names below this one that it lacks.
+    /// Whether all unknown names below this one fall through.
     fn lets(&self, name: &Name) -> bool {
         self.fallthrough.iter().any(|below| name.is_within(below))
     }
 
-    /// What becomes of names that it lacks, if they go no further: below which, and below which not.
+    /// The names below which unknown names do not fall through, as text for a warning. `None` if all fall through.
     #[must_use]
     pub fn ending(&self) -> Option<String> {
         self.ends().next().map(|zone| self.ending_at(zone))
     }
 
-    /// The same, of one of its zones.
+    /// As [`Self::ending`], for one zone.
     fn ending_at(&self, zone: &Name) -> String {
         let within = self.fallthrough.iter().filter(|it| it.is_within(zone));
         let within: Vec<String> = within.map(ToString::to_string).collect();
@@ -102,7 +102,7 @@ impl Hosts {
 impl Directive for Hosts {
     const WORD: &'static str = "hosts";
     const USAGE: &'static str = "hosts [FILE [ZONES…]] { … }";
-    const SUMMARY: &'static str = "names and addresses of a file and of lines";
+    const SUMMARY: &'static str = "answers from a hosts file and from lines in the block";
     const OPTIONS: &'static str =
         "ttl, no_reverse, reload, fallthrough and fallthrough_unsupported";
     const ROLE: Role = Role::Answers;
@@ -174,7 +174,7 @@ impl Directive for Hosts {
                 continue;
             };
             let message = format!(
-                "hosts answers SERVFAIL for all names that it lacks {}: what stands behind it is not asked",
+                "hosts answers SERVFAIL for all names that it lacks {}: the handlers after it are not asked",
                 hosts.ending_at(zone)
             );
             let fix = match hosts.fallthrough.as_slice() {
@@ -194,7 +194,7 @@ impl Directive for Hosts {
     }
 }
 
-/// Warns of a file that is not there, or is a folder.
+/// Warns about a file that is missing, or is a folder.
 fn warn_of(file: &Path, place: &Place, report: &mut Report) {
     let what = if file.is_dir() {
         "is a folder"
@@ -204,10 +204,10 @@ fn warn_of(file: &Path, place: &Place, report: &mut Report) {
         "does not exist"
     };
     let message = format!("hosts: {} {what}", file.display());
-    report.warn(place, message, "it is read as soon as it is there");
+    report.warn(place, message, "it is read as soon as it exists");
 }
 
-/// Reads a line that is none of the options: an address and its names.
+/// Reads a line that is no option: an address and its names.
 fn entry(directive: &Statement, line: &Line, hosts: &mut Hosts, report: &mut Report) {
     let words = line.arguments.iter().map(|token| token.text.as_str());
     let words: Vec<&str> = std::iter::once(line.name.text.as_str())
@@ -216,16 +216,16 @@ fn entry(directive: &Statement, line: &Line, hosts: &mut Hosts, report: &mut Rep
     match HostLine::parse(&words.join(" ")) {
         Some(read) => {
             if read.names.len() + 1 < words.len() {
-                let message = "a word of this line is no name";
-                report.warn(&line.name.place, message, "take it out");
+                let message = "a word of this line is not a name";
+                report.warn(&line.name.place, message, "remove it");
             }
             hosts.lines.push(read);
         }
-        // As CoreDNS: what stands in front of `fallthrough` is a line of a hosts file, in which others are passed
-        // over.
+        // As in CoreDNS, a word before `fallthrough` is part of a line of hosts. Unknown words in such lines are
+        // ignored.
         None if hosts.fallthrough.is_empty() => {
             let message = format!(
-                "hosts: {} begins no line with an address and a name; it is passed over",
+                "hosts: {} does not begin a line with an address and a name; the line is ignored",
                 line.name.shown()
             );
             let fix = format!("write IP NAME..., or an option: {}", Hosts::OPTIONS);
@@ -237,12 +237,11 @@ fn entry(directive: &Statement, line: &Line, hosts: &mut Hosts, report: &mut Rep
     }
 }
 
-/// No TTL of hosts.
+/// The TTL is out of range.
 #[derive(Debug, thiserror::Error)]
 #[error("not a number from 1 to 65535")]
 struct NoTtl;
 
-/// Reads a TTL.
 fn ttl(text: &str) -> Result<Ttl, NoTtl> {
     let seconds = text.parse::<u16>().ok().filter(|seconds| *seconds > 0);
     seconds.map(|it| Ttl::decode(it.into())).ok_or(NoTtl)

@@ -12,12 +12,12 @@ use crate::config::zone::Scheme;
 /// Limits of HTTPS, where they are not the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HttpsLimits {
-    /// The most connections of a listener; 0 is any number.
+    /// The most connections of a listener; 0 is no limit.
     max_connections: Option<u32>,
 }
 
 impl HttpsLimits {
-    /// Puts them into the settings of a listener.
+    /// Applies them to a listener's settings.
     pub fn apply(&self, settings: &mut Settings) {
         let most = &mut settings.https.max_connections;
         *most = limits::connections(self.max_connections, *most);
@@ -27,7 +27,7 @@ impl HttpsLimits {
 impl Directive for HttpsLimits {
     const WORD: &'static str = "https";
     const USAGE: &'static str = "https { max_connections N }";
-    const SUMMARY: &'static str = "connections of a listener of `https://` keys, 200 unless given, 0 for any number; of several blocks of a listener the first counts";
+    const SUMMARY: &'static str = "limits the connections of a listener of `https://` keys, 200 by default, 0 for any number. If several blocks of a listener have it, the first counts";
     const OPTIONS: &'static str = "max_connections";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {

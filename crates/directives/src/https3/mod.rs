@@ -9,20 +9,20 @@ use crate::config::block::{Directive, ServerBlock};
 use crate::config::limits::{self, Limit};
 use crate::config::zone::Scheme;
 
-/// The requests of a connection at once that 0 stands for: the default of QUIC's libraries, as in CoreDNS.
+/// The meaning of 0 for the requests at once on a connection: the default of QUIC libraries, as in CoreDNS.
 const TRANSPORT_STREAMS: u32 = 100;
 
 /// Limits of HTTP/3, where they are not the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Https3Limits {
-    /// The most connections of a listener; 0 is any number.
+    /// The most connections of a listener; 0 is no limit.
     max_connections: Option<u32>,
-    /// The most requests of a connection at once; 0 is the default of QUIC.
+    /// The most requests at once on a connection; 0 is QUIC's default.
     max_streams: Option<u32>,
 }
 
 impl Https3Limits {
-    /// Puts them into the settings of a listener.
+    /// Applies them to a listener's settings.
     pub fn apply(&self, settings: &mut Settings) {
         let limits = &mut settings.https3;
         limits.max_connections = limits::connections(self.max_connections, limits.max_connections);
@@ -37,7 +37,7 @@ impl Https3Limits {
 impl Directive for Https3Limits {
     const WORD: &'static str = "https3";
     const USAGE: &'static str = "https3 { … }";
-    const SUMMARY: &'static str = "limits of a listener of `https3://` keys: `max_connections N` (200 unless given, 0 for any number), `max_streams N` (requests of a connection at once, 256, 0 for 100); of several blocks of a listener the first counts";
+    const SUMMARY: &'static str = "limits a listener of `https3://` keys: `max_connections N` (200 by default, 0 for any number) and `max_streams N` (requests of a connection at once, 256 by default, 0 for 100). If several blocks of a listener have it, the first counts";
     const OPTIONS: &'static str = "max_connections and max_streams";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {

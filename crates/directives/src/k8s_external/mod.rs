@@ -1,8 +1,8 @@
-//! `k8s_external [ZONES...] { apex LABEL; ttl SECONDS; headless; fallthrough [ZONES...] }`: the names of
-//! what is reached from outside the cluster of the `kubernetes` in the same block.
+//! `k8s_external [ZONES...] { apex LABEL; ttl SECONDS; headless; fallthrough [ZONES...] }`: the external names of
+//! Services in the cluster of the `kubernetes` in the same block.
 //!
-//! A second one in a block, which CoreDNS lets overwrite the first, is an error here; so is a zone that
-//! `kubernetes` writes too.
+//! A second one in a block, which CoreDNS lets overwrite the first, is an error here; so is a zone that `kubernetes`
+//! writes too.
 
 use corefile::lexer::Token;
 use corefile::parser::Statement;
@@ -17,36 +17,36 @@ use crate::kubernetes::{Kubernetes, is_reverse, ttl};
 /// The external zones of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct External {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The zones of names; at least one, in the order of the file.
+    /// The forward zones; at least one, in the order of the file.
     pub forward_zones: Vec<Name>,
-    /// The zones of addresses, in the order of the file.
+    /// The reverse zones, in the order of the file.
     pub reverse_zones: Vec<Name>,
-    /// The label below which a zone's own names stand, in lower case.
+    /// The label above the names of the zone itself, in lower case.
     pub apex_label: String,
     /// The TTL of all records.
     pub ttl: Ttl,
-    /// Whether endpoints have names.
+    /// Whether the endpoints of headless Services have names.
     pub headless: bool,
-    /// The names, and those below them, for which the next in the chain is asked when there is no
-    /// such name; the root stands for all, nothing for none.
+    /// Missing names that fall through to the next handler, with all names below them. The root means all names;
+    /// an empty list means none.
     pub fallthrough: Vec<Name>,
 }
 
-/// The label unless written.
+/// The default label.
 const DEFAULT_APEX: &str = "dns";
 
-/// The TTL unless written.
+/// The default TTL.
 const DEFAULT_TTL: Ttl = Ttl::decode(5);
 
 impl External {
-    /// All zones, those of names first.
+    /// All zones, forward zones first.
     pub fn zones(&self) -> impl Iterator<Item = &Name> {
         self.forward_zones.iter().chain(&self.reverse_zones)
     }
 
-    /// Whether a zone would have the same contents by both directives, of one cluster.
+    /// Whether both directives give a zone the same contents, from one cluster.
     pub(crate) fn same_contents(&self, other: &Self) -> bool {
         let place = self.place.clone();
         *self
@@ -60,7 +60,7 @@ impl External {
 impl Directive for External {
     const WORD: &'static str = "k8s_external";
     const USAGE: &'static str = "k8s_external [ZONES…] { … }";
-    const SUMMARY: &'static str = "names of what is reached from outside the cluster of the `kubernetes` in the same block; zones default to the keys of the block, reverse zones get PTRs into the first zone of names";
+    const SUMMARY: &'static str = "zones of the Services that clients outside of the cluster can reach; the cluster is that of `kubernetes` in the same block. ZONES default to the keys of the block. Reverse zones get PTRs that point into the first forward zone";
     const OPTIONS: &'static str = "apex, ttl, headless and fallthrough";
     const ROLE: Role = Role::Zones;
 
@@ -119,7 +119,7 @@ impl Directive for External {
             };
             if !server.has::<Kubernetes>() {
                 let message = "k8s_external without kubernetes in its block";
-                let fix = "add kubernetes with the cluster whose Services it shows";
+                let fix = "add kubernetes with the cluster of the Services";
                 report.error(&external.place, message, fix);
             }
             warn_of_unasked(server, &external.place, external.zones(), report);
@@ -134,7 +134,7 @@ impl Directive for External {
                         kubernetes.word(),
                         kubernetes.place
                     );
-                    let fix = "a zone has one content: name another zone behind k8s_external";
+                    let fix = "a zone has one content: name another zone after k8s_external";
                     report.error(&external.place, message, fix);
                 }
                 let is_other = |earlier: &&ServerBlock| {
@@ -151,7 +151,7 @@ impl Directive for External {
                 if let Some(earlier) = blocks[..index].iter().find(is_other) {
                     let message =
                         format!("the block at {} writes {zone} differently", earlier.place);
-                    let fix = "a zone has one content: let both say the same, or name other zones";
+                    let fix = "a zone has one content: write the same in both, or name other zones";
                     report.error(&external.place, message, fix);
                 }
             }

@@ -1,4 +1,4 @@
-//! `k8s_external` and `multicluster`.
+//! Tests of `k8s_external` and `multicluster`.
 
 use crate::config::tests::{block, config, faults, name, problems};
 use crate::config::{External, Kubernetes, Multicluster};
@@ -68,7 +68,7 @@ fn k8s_external_is_checked() {
     );
     assert_eq!(
         faults("kubernetes cluster.local\nk8s_external example.org\nk8s_external example.net"),
-        ["3:1: k8s_external stands already in line 3 of this block"]
+        ["3:1: k8s_external is already given in line 3 of this block"]
     );
 }
 
@@ -78,8 +78,7 @@ fn an_external_zone_has_one_content() {
     assert_eq!(
         clash,
         [
-            "Corefile:3:1: the kubernetes at Corefile:2:1 writes cluster.local. too; a zone has one content: \
-          name another zone behind k8s_external"
+            "Corefile:3:1: the kubernetes at Corefile:2:1 writes cluster.local. too; a zone has one content: name another zone after k8s_external"
         ]
     );
     let twice = |second: &str| {
@@ -102,7 +101,7 @@ fn multicluster_zones_are_apart() {
     assert_eq!(kubernetes.forward_zones, [name("cluster.local")]);
     assert_eq!(kubernetes.clusterset_zones, [name("clusterset.local")]);
     assert!(!kubernetes.imports_only);
-    // as in CoreDNS, no zone switches it off
+    // As in CoreDNS, `multicluster` without zones has no effect.
     let off = block("kubernetes {\nmulticluster\n}");
     assert!(off.get::<Kubernetes>().unwrap().clusterset_zones.is_empty());
     assert_eq!(

@@ -1,8 +1,8 @@
-//! `kubernetes [ZONES...] { … }`: the cluster whose contents the zones hold.
+//! `kubernetes [ZONES...] { … }`: the zones of a cluster.
 //!
-//! Here is where the objects come from: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`,
-//! `manifests DIR` (ours), and `ttl SECONDS`, `namespaces N...`, `fallthrough [ZONES...]`. What is seen of
-//! them, and as what, is in [`options`]. What CoreDNS had once is refused by name.
+//! Here are the options for the source of objects: `endpoint URL...`, `tls CERT KEY CA`, `kubeconfig FILE [CONTEXT]`,
+//! `manifests DIR` (ours). Here are also `ttl SECONDS`, `namespaces N...` and `fallthrough [ZONES...]`. The options for
+//! the contents of zones are in [`options`]. Options that CoreDNS has removed are refused by name.
 
 mod options;
 pub(crate) mod synthesized;
@@ -20,29 +20,29 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::{Name, Ttl};
 
-/// A cluster, and the zones made of it.
+/// A cluster, and the zones made from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kubernetes {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The zones of the cluster's own names, in the order of the file.
+    /// The zones of names, in the order of the file.
     pub forward_zones: Vec<Name>,
-    /// The zones of addresses, below `in-addr.arpa` and `ip6.arpa`, in the order of the file.
+    /// The zones below `in-addr.arpa` and `ip6.arpa`, in the order of the file.
     pub reverse_zones: Vec<Name>,
-    /// The zones of names that are those of a set of clusters, in the order of the file: `multicluster`.
+    /// The zones of names in the clusterset, in the order of the file: `multicluster`.
     pub clusterset_zones: Vec<Name>,
-    /// Whether this is the directive `multicluster`, which looks at ServiceImports alone.
+    /// Whether this is the directive `multicluster`, which watches ServiceImports alone.
     pub imports_only: bool,
-    /// Where the objects come from.
+    /// The source of the objects.
     pub source: Source,
     /// The TTL of all records.
     pub ttl: Ttl,
-    /// The namespaces that are shown; all when `None`. Never empty.
+    /// The namespaces that are published; all when `None`. Never empty.
     pub namespaces: Option<BTreeSet<String>>,
-    /// The names, and those below them, for which the next in the chain is asked when there is no
-    /// such name; the root stands for all, nothing for none.
+    /// Missing names that fall through to the next handler, with all names below them. The root means all names;
+    /// an empty list means none.
     pub fallthrough: Vec<Name>,
-    /// What is seen, which names it gives, how hard the API server may be pressed.
+    /// The options for the contents of zones and for the API server.
     pub options: Options,
 }
 
@@ -65,13 +65,13 @@ impl Kubernetes {
         }
     }
 
-    /// The zone whose name servers the others name; every directive has a zone of names.
+    /// The zone whose name servers the other zones use. Every directive has a zone of names.
     #[must_use]
     pub fn home(&self) -> Option<&Name> {
         self.forward_zones.first().or(self.clusterset_zones.first())
     }
 
-    /// Whether a zone would have the same contents by both directives.
+    /// Whether both directives give a zone the same contents.
     pub(crate) fn same_contents(&self, other: &Self) -> bool {
         let Self {
             place: _,
@@ -85,7 +85,7 @@ impl Kubernetes {
             fallthrough,
             options,
         } = self;
-        // The zones count: reverse zones hold names of the forward ones.
+        // The zones have to be equal: reverse zones contain names of the forward zones.
         *forward_zones == other.forward_zones
             && *reverse_zones == other.reverse_zones
             && *clusterset_zones == other.clusterset_zones
@@ -98,12 +98,12 @@ impl Kubernetes {
     }
 }
 
-/// Where a cluster's objects come from. Files and folders are relative to the working folder.
+/// The source of a cluster's objects. Files and folders are relative to the working folder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// The API server of the cluster we run in, with the pod's service account.
+    /// The API server of our own cluster, with the pod's service account.
     InCluster,
-    /// The API server that a kubeconfig names.
+    /// The API server of a kubeconfig.
     Kubeconfig {
         /// The file.
         file: PathBuf,
@@ -112,7 +112,7 @@ pub enum Source {
     },
     /// The API server at a URL.
     Endpoint {
-        /// `http://` or `https://`, without user or password.
+        /// `http://` or `https://`, without user and password.
         url: String,
         /// The certificates, if written.
         tls: Option<ClientTls>,
@@ -124,58 +124,52 @@ pub enum Source {
     },
 }
 
-/// The files for speaking TLS with an API server.
+/// The files for TLS with an API server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientTls {
     /// Our certificate.
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The authority that the server's certificate must come from.
+    /// The authority of the server's certificate.
     pub ca: PathBuf,
 }
 
-/// The TTL unless written.
+/// The default TTL.
 const DEFAULT_TTL_SECONDS: u32 = 5;
 
-/// The longest TTL that may be written.
+/// The longest TTL that is accepted.
 const MAX_TTL_SECONDS: u32 = 3600;
 
-/// What CoreDNS no longer has, and what to write.
+/// The options that CoreDNS has removed, each with its replacement.
 const GONE: &[(&str, &str)] = &[
     ("transfer", "write the directive transfer beside kubernetes"),
-    ("upstream", "take it out"),
-    ("resyncperiod", "take it out"),
-    ("federation", "take it out"),
+    ("upstream", "remove it"),
+    ("resyncperiod", "remove it"),
+    ("federation", "remove it"),
 ];
 
-/// What was written, each with its place.
 #[derive(Default)]
 struct Draft {
-    /// `endpoint`.
     endpoint: Option<(Place, String)>,
-    /// `tls`.
     tls: Option<(Place, ClientTls)>,
-    /// `kubeconfig`.
     kubeconfig: Option<(Place, PathBuf, Option<String>)>,
-    /// `manifests`.
     manifests: Option<(Place, PathBuf)>,
-    /// `ttl`.
     ttl: Option<Ttl>,
-    /// `namespaces`, all of them.
+    /// `namespaces`, from all lines.
     namespaces: BTreeSet<String>,
-    /// `fallthrough`, all of them.
+    /// `fallthrough`, from all lines.
     fallthrough: Vec<Name>,
     /// The zones of `multicluster`, each with its place.
     multicluster: Vec<(Place, Name)>,
-    /// The others.
+    /// The options for the contents of zones and for the API server.
     options: options::Draft,
 }
 
 impl Directive for Kubernetes {
     const WORD: &'static str = "kubernetes";
     const USAGE: &'static str = "kubernetes [ZONES…] { … }";
-    const SUMMARY: &'static str = "the cluster whose names the zones hold; zones default to the keys of the block; reverse zones get PTRs into the first forward zone";
+    const SUMMARY: &'static str = "zones of a cluster. ZONES default to the keys of the block. Reverse zones get PTRs that point into the first forward zone";
     const OPTIONS: &'static str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough, namespace_labels, labels, pods, endpoint_pod_names, noendpoints, zonal, ignore, apiserver_qps, apiserver_burst, apiserver_max_inflight, startup_timeout";
     const ROLE: Role = Role::Zones;
 
@@ -238,14 +232,14 @@ impl Directive for Kubernetes {
     }
 }
 
-/// Whether a zone is one of addresses.
+/// Whether a zone is a reverse zone.
 pub(crate) fn is_reverse(zone: &Name) -> bool {
     ["in-addr.arpa", "ip6.arpa"]
         .iter()
         .any(|tree| Name::parse(tree).is_ok_and(|tree| zone.is_within(&tree)))
 }
 
-/// Takes one option.
+/// Reads one option.
 fn option(directive: &Statement, line: &Line, draft: &mut Draft, report: &mut Report) {
     let place = line.name.place.clone();
     match line.name.text.as_str() {
@@ -298,7 +292,7 @@ fn option(directive: &Statement, line: &Line, draft: &mut Draft, report: &mut Re
     }
 }
 
-/// Reads `endpoint URL...`; as in CoreDNS only the first is used.
+/// Reads `endpoint URL...`. As in CoreDNS only the first URL is used.
 fn endpoint(line: &Line, report: &mut Report) -> Option<String> {
     let (first, more) = line.at_least_one("URL", report)?.split_first()?;
     if let Some(second) = more.first() {
@@ -316,11 +310,11 @@ fn endpoint(line: &Line, report: &mut Report) -> Option<String> {
                 .is_some_and(|authority| !authority.as_str().contains('@'))
     });
     if !good {
-        // The text is not repeated: it may hold a password.
+        // The text may contain a password, so the message does not repeat it.
         let fix = "write https://HOST[:PORT], credentials belong in a kubeconfig";
         report.error(
             &first.place,
-            "the endpoint is no plain http or https URL",
+            "the endpoint is not a plain http or https URL",
             fix,
         );
         return None;
@@ -364,7 +358,6 @@ fn kubeconfig(line: &Line, report: &mut Report) -> Option<(Place, PathBuf, Optio
     Some((line.name.place.clone(), PathBuf::from(&file.text), context))
 }
 
-/// Reads a TTL.
 pub(crate) fn ttl(text: &str) -> Result<Ttl, String> {
     let seconds: u32 = text
         .parse()
@@ -381,21 +374,21 @@ fn namespaces(line: &Line, namespaces: &mut BTreeSet<String>, report: &mut Repor
         .at_least_one("NAMESPACE...", report)
         .unwrap_or_default()
     {
-        // RFC 1123 labels, as the API server demands of namespaces.
+        // RFC 1123 labels, which the API server requires of namespaces.
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let text = token.text.as_str();
         let edges_good = !text.starts_with('-') && !text.ends_with('-');
         if (1..=63).contains(&text.len()) && text.chars().all(inner) && edges_good {
             namespaces.insert(text.to_owned());
         } else {
-            let message = format!("no namespace can be called {}", token.shown());
+            let message = format!("{} cannot be the name of a namespace", token.shown());
             let fix = "write names of lower-case letters, digits and hyphens, with spaces between";
             report.error(&token.place, message, fix);
         }
     }
 }
 
-/// Decides where the objects come from.
+/// Decides on the source of the objects.
 fn source(
     endpoint: Option<(Place, String)>,
     tls: Option<(Place, ClientTls)>,
@@ -411,24 +404,20 @@ fn source(
         ];
         for (place, option) in others.into_iter().flatten() {
             let message = format!("manifests and {option} exclude each other");
-            report.error(
-                &place,
-                message,
-                "objects come from one source: take one out",
-            );
+            report.error(&place, message, "objects come from one source: remove one");
         }
         return Source::Manifests { dir };
     }
     let used = endpoint.is_some() && kubeconfig.is_none();
     if let Some((place, _)) = tls.as_ref().filter(|_| !used) {
-        let message = "tls is used only with endpoint, and kubeconfig goes before both";
-        report.warn(place, message, "take it out");
+        let message = "tls is used only with endpoint, and kubeconfig takes precedence over both";
+        report.warn(place, message, "remove it");
     }
     match (kubeconfig, endpoint) {
         (Some((place, file, context)), endpoint) => {
             if endpoint.is_some() {
-                let message = "kubeconfig goes before endpoint, which is not used";
-                report.warn(&place, message, "take one out");
+                let message = "kubeconfig takes precedence, so endpoint is not used";
+                report.warn(&place, message, "remove one");
             }
             Source::Kubeconfig { file, context }
         }

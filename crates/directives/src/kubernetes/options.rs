@@ -1,5 +1,5 @@
-//! The options of `kubernetes` that say which objects are seen, which names they give, and how hard the
-//! API server may be pressed: CoreDNS's words, meanings and limits.
+//! The options of `kubernetes` that say which objects are seen, which names they give, and how hard the API server may
+//! be pressed, with CoreDNS's words, meanings and limits.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -10,52 +10,52 @@ use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
 use kubernetes::facts::{Selector, SelectorError};
 
-/// How long the start waits for the first complete lists unless written.
+/// The default time that the start waits for the first complete lists.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Names of pods made from their addresses.
+/// The names of pods made from their addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pods {
-    /// None.
+    /// There are none.
     #[default]
     Disabled,
-    /// For any address, in every namespace there is: answered from the name alone.
+    /// For any address in every existing namespace: the server answers from the name alone.
     Insecure,
-    /// For the addresses of the pods there are: records like others.
+    /// For the addresses of existing pods: the records are in the zone.
     Verified,
 }
 
-/// How hard the API server may be pressed; what is `None` has the source's default.
+/// The limits on requests to the API server. For `None` the source's default counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApiLimits {
-    /// The time between two requests in the long run: one by `apiserver_qps`.
+    /// The average time between two requests: one by `apiserver_qps`.
     pub interval: Option<Duration>,
-    /// How many requests may go at once after a rest: `apiserver_burst`.
+    /// The requests that may be sent at once after a pause: `apiserver_burst`.
     pub burst: Option<NonZeroU32>,
-    /// How many may wait for their answer at a time: `apiserver_max_inflight`.
+    /// The requests that may wait for their answer at once: `apiserver_max_inflight`.
     pub in_flight: Option<NonZeroU32>,
 }
 
-/// The options.
+/// The options for the contents of zones and for the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The namespaces that are seen, by their labels; all when `None`.
+    /// The labels of the namespaces that are watched; `None` means all namespaces.
     pub namespace_labels: Option<Selector>,
-    /// The Services, EndpointSlices and Pods that are seen, by their labels; all when `None`.
+    /// The labels of the Services, EndpointSlices and Pods that are watched; `None` means all of them.
     pub labels: Option<Selector>,
     /// Names of pods.
     pub pods: Pods,
-    /// Whether an endpoint without a host name is called after its pod.
+    /// Whether an endpoint without a host name takes its pod's name.
     pub endpoint_pod_names: bool,
-    /// Whether endpoints are looked at.
+    /// Whether endpoints are watched.
     pub endpoints: bool,
-    /// Whether endpoints have names by their topology zones.
+    /// Whether endpoints have names by topology zone.
     pub zonal: bool,
-    /// Whether a Service with cluster IPs and no ready endpoint is hidden.
+    /// Whether a Service with cluster IPs and without a ready endpoint is left out.
     pub hides_empty_services: bool,
-    /// How hard the API server may be pressed.
+    /// The limits on requests to the API server.
     pub api: ApiLimits,
-    /// How long the start waits for the first complete lists.
+    /// The time that the start waits for the first complete lists.
     pub startup_timeout: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether zones would have the same contents by both.
+    /// Whether zones have the same contents with both.
     pub(super) fn same_contents(&self, other: &Self) -> bool {
         let Self {
             namespace_labels,
@@ -99,22 +99,14 @@ impl Options {
     }
 }
 
-/// What was written.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// `namespace_labels`.
     namespace_labels: Option<(Place, Selector)>,
-    /// `labels`.
     labels: Option<Selector>,
-    /// `pods`.
     pods: Option<Pods>,
-    /// `endpoint_pod_names`.
     endpoint_pod_names: Option<()>,
-    /// `noendpoints`.
     noendpoints: Option<Place>,
-    /// `zonal`.
     zonal: Option<Place>,
-    /// `ignore empty_service`.
     ignore_empty: Option<Place>,
     /// `apiserver_qps`; zero is the default.
     qps: Option<Option<Duration>>,
@@ -122,12 +114,11 @@ pub(super) struct Draft {
     burst: Option<Option<NonZeroU32>>,
     /// `apiserver_max_inflight`; zero is the default.
     in_flight: Option<Option<NonZeroU32>>,
-    /// `startup_timeout`.
     startup_timeout: Option<Duration>,
 }
 
 impl Draft {
-    /// Takes one option; whether it is one of these.
+    /// Reads one option. Returns false if it is none of these.
     pub(super) fn take(&mut self, line: &Line, report: &mut Report) -> bool {
         let place = line.name.place.clone();
         match line.name.text.as_str() {
@@ -180,7 +171,7 @@ impl Draft {
         true
     }
 
-    /// The options, with their defaults; `has_namespaces` when `namespaces` stands beside them.
+    /// The options, with their defaults. `has_namespaces` says whether `namespaces` is written too.
     pub(super) fn finish(self, has_namespaces: bool, report: &mut Report) -> Options {
         let Self {
             namespace_labels,
@@ -197,19 +188,15 @@ impl Draft {
         } = self;
         if let Some((place, _)) = namespace_labels.as_ref().filter(|_| has_namespaces) {
             let message = "namespaces and namespace_labels cannot both be set";
-            report.error(place, message, "take one out");
+            report.error(place, message, "remove one");
         }
         if let (Some(place), Some(_)) = (&ignore_empty, &noendpoints) {
             let message = "without endpoints every Service with cluster IPs is empty, and ignored";
-            report.warn(
-                place,
-                message,
-                "take out noendpoints or ignore empty_service",
-            );
+            report.warn(place, message, "remove noendpoints or ignore empty_service");
         }
         if let (Some(place), Some(_)) = (&zonal, &noendpoints) {
             let message = "zonal and noendpoints cannot both be set";
-            report.error(place, message, "take one out");
+            report.error(place, message, "remove one");
         }
         Options {
             namespace_labels: namespace_labels.map(|(_, selector)| selector),
@@ -245,7 +232,7 @@ fn selector(line: &Line, report: &mut Report) -> Option<Selector> {
                 }
             };
             let option = &line.name.text;
-            let message = format!("{option}: no label selector: {error}");
+            let message = format!("{option}: not a label selector: {error}");
             report.error(&words[0].place, message, fix);
             None
         }
@@ -268,26 +255,26 @@ fn pods(line: &Line, report: &mut Report) -> Option<Pods> {
     }
 }
 
-/// Reads `ignore empty_service`; without a word, which CoreDNS takes, it says nothing.
+/// Reads `ignore empty_service`. Without a word it has no effect, as in CoreDNS.
 fn ignore(line: &Line, report: &mut Report) -> bool {
     let Some((first, more)) = line.arguments.split_first() else {
-        let message = "ignore without a word ignores nothing";
+        let message = "ignore needs an argument";
         report.warn(&line.name.place, message, "write: ignore empty_service");
         return false;
     };
     if first.text != "empty_service" {
-        let message = format!("ignore knows no {}", first.shown());
+        let message = format!("ignore has no option {}", first.shown());
         report.error(&first.place, message, "write: ignore empty_service");
         return false;
     }
     let too_many = |token: &Token| format!("ignore: {} is one argument too many", token.shown());
     if let Some(token) = more.first() {
-        report.error(&token.place, too_many(token), "take it out");
+        report.error(&token.place, too_many(token), "remove it");
     }
     true
 }
 
-/// Reads a number of requests a second as the time between two; `None` for 0, the default.
+/// Reads a number of requests a second as the time between two. `None` for 0, the default.
 fn interval(text: &str) -> Result<Option<Duration>, &'static str> {
     let wrong = "not a number of requests a second such as 50 or 2.5";
     let rate: f64 = text.parse().map_err(|_| wrong)?;
@@ -299,7 +286,7 @@ fn interval(text: &str) -> Result<Option<Duration>, &'static str> {
     }
     Duration::try_from_secs_f64(1.0 / rate)
         .map(Some)
-        .map_err(|_| "less than any number of requests")
+        .map_err(|_| "too small")
 }
 
 /// Reads a whole number; `None` for 0, the default.
@@ -308,7 +295,7 @@ fn amount(text: &str) -> Result<Option<NonZeroU32>, &'static str> {
     Ok(NonZeroU32::new(amount))
 }
 
-/// Reads how long the start waits.
+/// Reads the time that the start waits.
 fn timeout(text: &str) -> Result<Duration, String> {
     go_duration(text).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The names of a cluster that no version holds: those of pods made from any address, and endpoints by topology zone.
+//! Names of a cluster that no version holds: pods by address, and endpoints by topology zone.
 
 mod pods;
 mod zonal;
@@ -25,8 +25,8 @@ pub struct ClusterNames {
 }
 
 impl ClusterNames {
-    /// Names of pods in the namespaces `seen`, and names by topology zone of the Services `headless`, as far as the
-    /// directive has them; `None` where it has neither.
+    /// Answers for pods in the namespaces `seen`, and for topology zones of the Services `headless`, as far as the
+    /// directive has them. `None` if it has neither.
     #[must_use]
     pub fn new(
         seen: Option<Arc<SeenNamespaces>>,

@@ -1,4 +1,4 @@
-//! The directive `kubernetes`, and the example.
+//! Tests of the directive `kubernetes`, and of the example.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -117,14 +117,17 @@ fn kubernetes_options_are_checked() {
         ("endpoint", "2:1: endpoint needs an argument"),
         (
             "endpoint 192.0.2.1",
-            "2:10: the endpoint is no plain http or https URL",
+            "2:10: the endpoint is not a plain http or https URL",
         ),
         (
             "endpoint https://me:pw@x",
-            "2:10: the endpoint is no plain http or https URL",
+            "2:10: the endpoint is not a plain http or https URL",
         ),
         ("namespaces", "2:1: namespaces needs an argument"),
-        ("namespaces a,b", "2:12: no namespace can be called 'a,b'"),
+        (
+            "namespaces a,b",
+            "2:12: 'a,b' cannot be the name of a namespace",
+        ),
         ("manifests", "2:1: manifests needs an argument"),
         ("pods", "2:1: pods needs an argument"),
         ("pods all", "2:6: wrong value for pods: 'all'"),
@@ -150,7 +153,7 @@ fn kubernetes_options_are_checked() {
     );
     assert_eq!(
         faults("kubernetes\nkubernetes"),
-        ["2:1: kubernetes stands already in line 2 of this block"]
+        ["2:1: kubernetes is already given in line 2 of this block"]
     );
 }
 
@@ -219,11 +222,11 @@ fn s98_options_that_are_wrong_are_refused_with_their_place() {
         ("labels", "2:1: labels needs an argument"),
         (
             "labels app in (a",
-            "2:8: labels: no label selector: the end where ',' or ')' is expected",
+            "2:8: labels: not a label selector: the end where ',' or ')' is expected",
         ),
         (
             "namespace_labels a b",
-            "2:18: namespace_labels: no label selector: 'b' where =, ==, !=, in, notin, ',' or the \
+            "2:18: namespace_labels: not a label selector: 'b' where =, ==, !=, in, notin, ',' or the \
              end is expected",
         ),
         ("pods maybe", "2:6: wrong value for pods: 'maybe'"),
@@ -240,7 +243,7 @@ fn s98_options_that_are_wrong_are_refused_with_their_place() {
             "noendpoints\nzonal",
             "3:1: zonal and noendpoints cannot both be set",
         ),
-        ("ignore endpoints", "2:8: ignore knows no 'endpoints'"),
+        ("ignore endpoints", "2:8: ignore has no option 'endpoints'"),
         ("startup_timeout", "2:1: startup_timeout needs an argument"),
         (
             "namespaces a\nnamespace_labels b=c",
@@ -277,9 +280,9 @@ fn options_of_the_api_server_that_are_not_used_are_warned_about() {
     assert_eq!(
         warnings(text),
         [
-            "Corefile:3:2: kubeconfig goes before endpoint, which is not used; take one out",
+            "Corefile:3:2: kubeconfig takes precedence, so endpoint is not used; remove one",
             "Corefile:4:20: only the first endpoint is used; put the API servers behind one address",
-            "Corefile:5:2: tls is used only with endpoint, and kubeconfig goes before both; take it out",
+            "Corefile:5:2: tls is used only with endpoint, and kubeconfig takes precedence over both; remove it",
         ]
     );
     assert_eq!(

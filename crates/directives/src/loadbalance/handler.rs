@@ -21,33 +21,30 @@ use tokio_util::sync::CancellationToken;
 use crate::handlers::chain::BuildError;
 use crate::loadbalance::{Loadbalance, Policy};
 
-/// The weights of addresses, by name in lower case; 1 for those that are not there.
+/// The weights of addresses, by name in lower case. An address that is not listed has the weight 1.
 type Weights = HashMap<Name, Vec<(IpAddr, u8)>>;
 
-/// A line of a file of weights that means nothing.
+/// A line without meaning in a file of weights.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: {what}; write a name alone on its line, then ADDRESS WEIGHT (1 to 255) for each"
 )]
 struct BadWeights {
-    /// Which.
+    /// The number of the line.
     line: usize,
-    /// What is wrong.
+    /// The fault.
     what: String,
 }
 
-/// The handler of `loadbalance`.
 pub(crate) struct LoadbalanceHandler {
-    /// The directive.
     balance: Loadbalance,
-    /// What its file of weights says.
+    /// The weights of its file.
     weights: ArcSwap<Weights>,
-    /// For the order.
     dice: Mutex<Dice>,
 }
 
 impl LoadbalanceHandler {
-    /// The handler, with the weights of its file. A file that may come later is looked for again.
+    /// Reads the file of weights, if the policy has one. A missing file is looked for again later.
     ///
     /// # Errors
     /// When the weights cannot be read.
@@ -71,7 +68,6 @@ impl LoadbalanceHandler {
         Ok(Self::with_weights(balance, weights))
     }
 
-    /// A handler with these weights.
     fn with_weights(balance: Loadbalance, weights: Weights) -> Self {
         Self {
             balance,
@@ -80,7 +76,7 @@ impl LoadbalanceHandler {
         }
     }
 
-    /// Puts a section into order.
+    /// Sorts the addresses of a section.
     fn order(&self, records: &mut [Record], dice: &mut Dice, is_by_weight: bool) {
         match &self.balance.policy {
             Policy::RoundRobin => shuffle(records, dice),
@@ -95,7 +91,7 @@ impl LoadbalanceHandler {
         let prefer = &self.balance.prefer;
         if !prefer.is_empty() {
             let [addresses, _] = parts(records);
-            // Stable: within a network the order stays.
+            // The sort is stable: within a network the order stays.
             addresses.sort_by_key(|record| {
                 let address = record.view().address();
                 let place = address.and_then(|it| prefer.iter().position(|net| net.contains(it)));
@@ -104,20 +100,20 @@ impl LoadbalanceHandler {
         }
     }
 
-    /// Takes a changed file of weights into use, and says what is wrong with it.
+    /// Loads the file of weights if it has changed, and logs its faults.
     fn look(&self, file: &Path) {
         let name = file.display();
         match std::fs::read_to_string(file) {
             Err(error) => {
-                tracing::error!(file = %name, %error, "weights cannot be read; the old stay in use")
+                tracing::error!(file = %name, %error, "weights cannot be read; the old ones stay in use")
             }
             Ok(text) => match read_weights(&text) {
                 Err(error) => {
-                    tracing::error!(file = %name, %error, "weights are wrong; the old stay in use")
+                    tracing::error!(file = %name, %error, "the weights have an error; the old ones stay in use")
                 }
                 Ok(new) if new != **self.weights.load() => {
                     self.weights.store(Arc::new(new));
-                    tracing::info!(file = %name, "weights changed and are in use");
+                    tracing::info!(file = %name, "the changed weights are in use");
                 }
                 Ok(_) => {}
             },
@@ -125,7 +121,7 @@ impl LoadbalanceHandler {
     }
 }
 
-/// Reads a file of weights. The error is the first line that means nothing.
+/// Reads a file of weights. The error is the first faulty line.
 fn read_weights(text: &str) -> Result<Weights, BadWeights> {
     let mut weights = Weights::new();
     let mut name: Option<Name> = None;
@@ -148,12 +144,12 @@ fn read_weights(text: &str) -> Result<Weights, BadWeights> {
             }
             [address, weight] => {
                 let parsed = address.parse();
-                let parsed = parsed.map_err(|_| bad(format!("{address} is no address")))?;
+                let parsed = parsed.map_err(|_| bad(format!("{address} is not an address")))?;
                 let Ok(weight @ 1..) = weight.parse() else {
-                    return Err(bad(format!("{weight} is no weight")));
+                    return Err(bad(format!("{weight} is not a weight")));
                 };
                 let Some(name) = &name else {
-                    return Err(bad("an address before any name".to_owned()));
+                    return Err(bad("an address before the first name".to_owned()));
                 };
                 weights
                     .entry(name.clone())
@@ -166,7 +162,7 @@ fn read_weights(text: &str) -> Result<Weights, BadWeights> {
     Ok(weights)
 }
 
-/// The address that comes first this time: as often as its weight says.
+/// A random address to put first: the larger its weight, the more often.
 fn by_weight(addresses: &[Record], weights: &Weights, dice: &mut Dice) -> Option<usize> {
     let weight_of = |record: &Record| {
         let own = weights.get(&record.owner.to_lower())?;
@@ -195,7 +191,7 @@ impl Handler for LoadbalanceHandler {
     }
 
     fn passes(&self, _question: &Question<'_>) -> bool {
-        // Addresses go along with other types too.
+        // Replies of other types may have addresses too.
         false
     }
 
@@ -233,12 +229,12 @@ impl Handler for LoadbalanceHandler {
                     () = watch.next([&file], every) => {}
                 }
                 let (this, file) = (Arc::clone(&self), file.clone());
-                // A look that panicked is one that is not there: the weights in use stay.
+                // If the read panicked, the old weights stay.
                 if tokio::task::spawn_blocking(move || this.look(&file))
                     .await
                     .is_err()
                 {
-                    tracing::error!("looking at weights failed");
+                    tracing::error!("checking the file of weights failed");
                 }
             }
         };
@@ -269,7 +265,6 @@ mod tests {
         addresses.iter().map(record).collect()
     }
 
-    /// A handler.
     fn handler(policy: Policy, prefer: Vec<Network>, weights: Weights) -> LoadbalanceHandler {
         let balance = Loadbalance {
             place: Place::start_of("Corefile"),
@@ -279,7 +274,6 @@ mod tests {
         LoadbalanceHandler::with_weights(balance, weights)
     }
 
-    /// The addresses of records.
     fn addresses(records: &[Record]) -> Vec<String> {
         let texts = records.iter().filter_map(|record| record.view().address());
         texts.map(|it| it.to_string()).collect()
@@ -315,10 +309,10 @@ mod tests {
     fn a_wrong_file_of_weights_is_told_by_its_line() {
         for (text, line, what) in [
             ("10.0.0.1", 1, "10.0.0.1 has no weight"),
-            ("10.0.0.1 7", 1, "an address before any name"),
-            ("a\nb 7", 2, "b is no address"),
-            ("a\n10.0.0.1 0", 2, "0 is no weight"),
-            ("a\n10.0.0.1 256", 2, "256 is no weight"),
+            ("10.0.0.1 7", 1, "an address before the first name"),
+            ("a\nb 7", 2, "b is not an address"),
+            ("a\n10.0.0.1 0", 2, "0 is not a weight"),
+            ("a\n10.0.0.1 256", 2, "256 is not a weight"),
             ("a\n10.0.0.1 1 1", 2, "too many words"),
         ] {
             let what = what.to_owned();

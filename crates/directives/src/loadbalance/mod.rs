@@ -15,36 +15,36 @@ use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
 use crate::loadbalance::handler::LoadbalanceHandler;
 
-/// How often the file of weights is looked at unless written, as CoreDNS.
+/// The default interval at which the file of weights is checked, as in CoreDNS.
 const RELOAD: Duration = Duration::from_secs(30);
 
-/// The order of addresses.
+/// The settings for the order of addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loadbalance {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// Who comes first.
+    /// The policy for the first address.
     pub policy: Policy,
-    /// Addresses in these come in front, those of the first before those of the second.
+    /// Addresses in these networks come first, in the order of the networks.
     pub prefer: Vec<Network>,
 }
 
-/// Who comes first.
+/// The policy for the first address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Policy {
-    /// Any order.
+    /// A random order.
     RoundRobin,
-    /// One address by its weight, the others as they were.
+    /// One address comes first by its weight; the others keep their order.
     Weighted {
         /// The file of weights.
         file: PathBuf,
-        /// How often it is looked at; never again for zero.
+        /// The interval at which it is checked; zero means never again.
         reload: Duration,
     },
 }
 
 impl Loadbalance {
-    /// Whether any order of addresses does.
+    /// Whether a random order is enough.
     fn is_plain(&self) -> bool {
         self.policy == Policy::RoundRobin && self.prefer.is_empty()
     }
@@ -53,7 +53,7 @@ impl Loadbalance {
 impl Directive for Loadbalance {
     const WORD: &'static str = "loadbalance";
     const USAGE: &'static str = "loadbalance [round_robin|weighted FILE] { … }";
-    const SUMMARY: &'static str = "addresses in another order for each reply";
+    const SUMMARY: &'static str = "changes the order of addresses for each reply";
     const OPTIONS: &'static str = "reload and prefer";
     const REPEAT: Repeat = Repeat::Joined(Some("the last policy counts, and every prefer"));
     const ROLE: Role = Role::Shapes;
@@ -77,17 +77,17 @@ impl Directive for Loadbalance {
             None | Some((_, "round_robin")) => {
                 if let Some(more) = file {
                     let message = format!("round_robin: {} is one argument too many", more.shown());
-                    report.error(&more.place, message, "take it out");
+                    report.error(&more.place, message, "remove it");
                 }
             }
             Some((word, "weighted")) => {
                 if file.is_none() {
                     let fix = "write: loadbalance weighted FILE";
-                    report.error(&word.place, "weighted without a file of weights", fix);
+                    report.error(&word.place, "weighted needs a file of weights", fix);
                 }
                 if let Some(more) = words.next() {
                     let message = format!("weighted: {} is one argument too many", more.shown());
-                    report.error(&more.place, message, "take it out");
+                    report.error(&more.place, message, "remove it");
                 }
             }
             Some((word, _)) => {
@@ -106,7 +106,7 @@ impl Directive for Loadbalance {
                         match token.text.parse::<Network>() {
                             Ok(network) if token.text.contains('/') => self.prefer.push(network),
                             Ok(_) | Err(_) => {
-                                let message = format!("prefer: {} is no network", token.shown());
+                                let message = format!("prefer: {} is not a network", token.shown());
                                 report.error(&token.place, message, "write one such as 10.0.0.0/8");
                             }
                         }

@@ -1,4 +1,4 @@
-//! `local`: names of the machine itself, which no one else should be asked for (RFC 6761 section 6.3, RFC 6303).
+//! `local`: names of the machine itself, which no other server should be asked for (RFC 6761 section 6.3, RFC 6303).
 
 use dns::{Name, Rcode, Rdata, Record, Rtype, Serial, Soa, Ttl, wire_is_within};
 use futures_util::FutureExt;
@@ -10,7 +10,7 @@ use server::message::{Outcome, Question, Reply, Request};
 use crate::handlers::tally::Counts;
 use crate::local::metrics;
 
-/// The TTL of everything: a week, CoreDNS's.
+/// The TTL of all answers: a week, as in CoreDNS.
 const TTL: Ttl = Ttl::decode(604_800);
 /// `localhost`, as a label.
 const LABEL: &[u8] = b"\x09localhost";
@@ -25,30 +25,28 @@ const REVERSE: [&[u8]; 3] = [
 /// The name of 127.0.0.1.
 const LOOPBACK: &[u8] = b"\x011\x010\x010\x03127\x07in-addr\x04arpa\x00";
 
-/// The handler of `local`.
 #[derive(Debug)]
 pub(crate) struct LocalHandler {
-    /// Whether names that begin with the label `localhost` are answered, too.
+    /// Whether names with the first label `localhost` are answered too.
     has_prefix: bool,
-    /// Queries for names in or like localhost, but not for itself.
+    /// Queries for names below localhost or like it.
     asked: Counter,
 }
 
-/// What a name is.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Below localhost, or like it.
+    /// Below localhost, or with `localhost` as its first label.
     Like,
-    /// `localhost`, or the top of a reverse zone.
+    /// `localhost`, or the apex of a reverse zone.
     Top,
     /// The name of 127.0.0.1.
     Loopback,
-    /// Another name of a reverse zone with a top of so many octets.
+    /// Another name in a reverse zone. The number is the octets of the zone's apex.
     Missing(usize),
 }
 
 impl LocalHandler {
-    /// A handler.
     pub(crate) fn new(has_prefix: bool, counts: Counts<'_>) -> Self {
         Self {
             has_prefix,
@@ -56,7 +54,7 @@ impl LocalHandler {
         }
     }
 
-    /// What a lower-case wire name is, if it is a matter of this.
+    /// The kind of a name in wire form and lower case, if `local` answers it.
     fn kind(&self, name: &[u8]) -> Option<Kind> {
         if name == LOCALHOST {
             return Some(Kind::Top);
@@ -72,7 +70,7 @@ impl LocalHandler {
         })
     }
 
-    /// What is said to a question.
+    /// The reply to a question.
     fn reply(&self, kind: Kind, request: &Request) -> Reply {
         let name = &request.name;
         let lower = name.to_lower();
@@ -99,7 +97,7 @@ impl LocalHandler {
         match found {
             Some((rtype, rdata)) => reply.answers.push(record(name.clone(), rtype, rdata)),
             None => {
-                // The top of the zone that a name lies in, with the letters of the question.
+                // The apex of the zone that a name is in, in the case of the question.
                 let octets = match kind {
                     Kind::Like | Kind::Top => name.as_wire().len(),
                     Kind::Loopback => REVERSE[1].len(),
@@ -117,12 +115,10 @@ impl LocalHandler {
     }
 }
 
-/// `localhost`.
 fn localhost() -> Name {
     Name::from_wire(LOCALHOST).expect("it is one name")
 }
 
-/// The data of every SOA.
 fn soa() -> Rdata {
     let mname = localhost();
     let soa = Soa {

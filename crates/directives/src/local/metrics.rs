@@ -1,4 +1,4 @@
-//! What `local` counts.
+//! The metrics of `local`.
 
 ops::declare_metrics! {
     pub(crate),

@@ -12,19 +12,19 @@ use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
 use crate::local::handler::LocalHandler;
 
-/// What is answered.
+/// The settings of `local`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// Whether names that begin with the label `localhost` are, too.
+    /// Whether names with the first label `localhost` are answered too.
     pub has_prefix: bool,
 }
 
 impl Directive for Local {
     const WORD: &'static str = "local";
     const USAGE: &'static str = "local";
-    const SUMMARY: &'static str = "localhost and the reverse zones of the machine itself";
+    const SUMMARY: &'static str = "answers for localhost and its reverse zones";
     const OPTIONS: &'static str = "localhost_prefix";
     const REPEAT: Repeat = Repeat::Joined(Some("of each option the last counts"));
     const ROLE: Role = Role::Answers;

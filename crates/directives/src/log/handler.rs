@@ -1,6 +1,6 @@
-//! `log` and `errors`: a line for each query that the rules name, in CoreDNS's format.
+//! `log` and `errors`: write a line for each query that matches a rule, in CoreDNS's format.
 //!
-//! Zone transfers have their own lines. `{/label}` is `-` where `metadata` is not on.
+//! Zone transfers have their own lines. `{/label}` is `-` if `metadata` is not on.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -24,23 +24,22 @@ const EDNS_DO: u32 = 0x8000;
 pub struct Rules {
     /// Its `log` rules, in order.
     pub logs: Vec<LogRule>,
-    /// Its `errors`, with what is summed up.
+    /// The settings of its `errors`, with the summaries.
     pub errors: Option<Arc<Consolidated>>,
-    /// The names, and those below them, for which `metadata` is on.
+    /// The names with `metadata`, and all names below them.
     pub metadata: Vec<Name>,
 }
 
 /// Logs queries.
 #[derive(Debug, Clone, Default)]
 pub struct QueryLog {
-    /// The rules of each block that logs something, by the places of blocks.
+    /// The rules of each block that logs anything, by the index of the block.
     blocks: Vec<Option<Rules>>,
 }
 
-/// What is read of a message for its line.
+/// The parts of a message that its line needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parsed {
-    /// The id.
     id: u16,
     /// The second 16 bits of the header.
     flags: u16,
@@ -52,25 +51,24 @@ struct Parsed {
     has_soa: bool,
     /// Size and flags of the OPT.
     edns: Option<(u16, u32)>,
-    /// Octets without compression of owners and without OPT, as CoreDNS counts a reply.
+    /// The octets without compression of owners and without OPT, which is how CoreDNS counts a reply.
     plain_octets: usize,
 }
 
 impl Parsed {
-    /// The response code, with the bits that stand in the OPT (RFC 6891 section 6.1.3).
+    /// The response code, with its upper bits from the OPT (RFC 6891 section 6.1.3).
     fn rcode(&self) -> Rcode {
         let [high, _, _, _] = self.edns.map_or(0, |(_, flags)| flags).to_be_bytes();
         Rcode(u16::from(high) << 4 | self.flags & 0xf)
     }
 
-    /// Whether there was nothing to read.
     fn is_missing(&self) -> bool {
         self.plain_octets == 0
     }
 }
 
 impl QueryLog {
-    /// A log by the rules of all blocks; `None` when no block logs anything.
+    /// A log with the rules of all blocks. `None` when no block logs anything.
     #[must_use]
     pub fn new(blocks: Vec<Rules>) -> Option<Self> {
         let logs = |block: &Rules| block.errors.is_some() || !block.logs.is_empty();
@@ -80,15 +78,14 @@ impl QueryLog {
         log.blocks.iter().any(Option::is_some).then_some(log)
     }
 
-    /// What is summed up, and has to be looked at.
+    /// The summaries of all blocks.
     fn consolidated(&self) -> impl Iterator<Item = &Arc<Consolidated>> {
         let blocks = self.blocks.iter().flatten();
         let errors = blocks.filter_map(|block| block.errors.as_ref());
         errors.filter(|it| !it.is_empty())
     }
 
-    /// The rules of the block of an exchange, if they may have something to log; most exchanges are not read
-    /// for that.
+    /// The rules of the block of an exchange, if they may log it. Most exchanges need not be read for that.
     fn rules(&self, exchange: &LoggedExchange<'_>) -> Option<&Rules> {
         let may_log = |rules: &&Rules| {
             exchange.findings.error.is_some() && rules.errors.is_some() || !rules.logs.is_empty()
@@ -96,7 +93,7 @@ impl QueryLog {
         let place = match exchange.block {
             Some(place) => place,
             None => {
-                // What was refused before its block was looked for belongs to it all the same.
+                // A query that was refused before its block was known belongs to a block all the same.
                 self.blocks.iter().flatten().find(may_log)?;
                 let (name, rtype, _) = question_of(exchange.query)?;
                 let lower = name.to_lower();
@@ -135,7 +132,7 @@ impl ExchangeLog for QueryLog {
 }
 
 impl Rules {
-    /// The line of an exchange, if a rule wants it.
+    /// The line of an exchange, if a rule logs it.
     fn line(&self, exchange: &LoggedExchange<'_>) -> Option<String> {
         let (name, _, _) = &question_of(exchange.query)?;
         let rule = self
@@ -159,7 +156,7 @@ impl Rules {
         Some(line)
     }
 
-    /// What is said of a failed exchange, where `errors` is on.
+    /// The line of a failed exchange, if `errors` is on.
     fn error_line(&self, exchange: &LoggedExchange<'_>) -> Option<(String, &Consolidated)> {
         let why = exchange.findings.error?;
         let (name, rtype, _) = question_of(exchange.query)?;
@@ -226,7 +223,7 @@ fn push_field(
     written.expect("a String takes all that is written");
 }
 
-/// What was found out about a query, which may be nothing, or `-` where nobody looked.
+/// A label of metadata. It is empty if nothing was found, and `-` without `metadata`.
 fn found_out(label: &str, exchange: &LoggedExchange<'_>, reply: &Parsed) -> String {
     let found = match label {
         "log/class" => Some(class_of(reply).as_str().to_owned()),
@@ -236,7 +233,7 @@ fn found_out(label: &str, exchange: &LoggedExchange<'_>, reply: &Parsed) -> Stri
     found.unwrap_or_else(|| "-".to_owned())
 }
 
-/// What a reply is, as CoreDNS calls it.
+/// CoreDNS's name for the kind of a reply.
 fn type_of(reply: &Parsed) -> &'static str {
     let [answers, authority] = reply.counts;
     match reply.rcode() {
@@ -251,7 +248,7 @@ fn type_of(reply: &Parsed) -> &'static str {
     }
 }
 
-/// Writes an address as CoreDNS does, IPv6 in brackets.
+/// Writes an address as CoreDNS does, with IPv6 in brackets.
 fn push_address(line: &mut String, address: SocketAddr) -> std::fmt::Result {
     match address.ip().to_canonical() {
         std::net::IpAddr::V4(v4) => write!(line, "{v4}"),
@@ -300,15 +297,15 @@ fn question_of(message: &[u8]) -> Option<(Name, u16, u16)> {
     Some((name, u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// Reads what a line needs of a message; what cannot be read stays empty.
+/// Reads the parts of a message that a line needs. A part that cannot be read stays empty.
 fn parse(message: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();
-    // Stops at the first octet that is no message any more: what was read until then counts.
+    // Reading stops at the first fault. The parts before it count.
     let _complete = fill(message, &mut parsed);
     parsed
 }
 
-/// Reads a message from its start as far as it goes.
+/// Reads a message as far as it is valid.
 fn fill(message: &[u8], parsed: &mut Parsed) -> Option<()> {
     let number = |at: usize| {
         Some(u16::from_be_bytes(

@@ -1,7 +1,7 @@
-//! `log [NAMES...] [FORMAT] { class CLASS... }`: queries are logged.
+//! `log [NAMES...] [FORMAT] { class CLASS... }`: logs queries.
 //!
-//! The first rule whose name is a suffix of the query's decides, also when its classes leave the
-//! query out. One argument is always a name; of several, the last is a format if it has a `{`.
+//! The first rule whose name is a suffix of the query's name decides, even if its classes leave the query out. A single
+//! argument is always a name. Of several arguments, the last is a format if it has a `{`.
 
 pub(crate) mod handler;
 
@@ -18,22 +18,22 @@ use crate::config::zone;
 /// A rule of the query log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRule {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The names it is for, and those below them.
+    /// The names that it applies to, and all names below them.
     pub names: Vec<Name>,
-    /// What a line is made of.
+    /// The pieces of a line.
     pub format: Vec<LogPiece>,
-    /// The answers that are logged; never empty.
+    /// The classes of replies that are logged; never empty.
     pub classes: BTreeSet<LogClass>,
 }
 
-/// A kind of answer.
+/// A class of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogClass {
-    /// Data, a delegation, or nothing at all without error.
+    /// Data, a delegation, or an empty reply without error.
     Success,
-    /// No such name, or no such data with the SOA saying so.
+    /// NXDOMAIN, or no data with an SOA.
     Denial,
     /// Everything else.
     Error,
@@ -54,9 +54,9 @@ impl LogClass {
 /// A piece of a log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPiece {
-    /// Text as it stands. An unknown `{word}` is text.
+    /// Literal text. An unknown `{word}` is text.
     Text(String),
-    /// A field of the query or its answer.
+    /// A field of the query or its reply.
     Field(LogField),
 }
 
@@ -73,15 +73,15 @@ pub enum LogField {
     Id,
     /// `{>opcode}`: the opcode.
     Opcode,
-    /// `{type}`: the type asked for.
+    /// `{type}`: the question's type.
     Type,
-    /// `{class}`: the class asked for.
+    /// `{class}`: the question's class.
     Class,
-    /// `{name}`: the name asked for, in lower case.
+    /// `{name}`: the question's name, in lower case.
     Name,
     /// `{proto}`: udp or tcp.
     Proto,
-    /// `{size}`: octets of the request.
+    /// `{size}`: bytes of the request.
     Size,
     /// `{>do}`: the DO bit.
     Do,
@@ -91,9 +91,9 @@ pub enum LogField {
     Rcode,
     /// `{>rflags}`: the response's flags.
     Rflags,
-    /// `{rsize}`: octets of the response.
+    /// `{rsize}`: bytes of the response.
     Rsize,
-    /// `{duration}`: how long the answer took.
+    /// `{duration}`: the time taken to answer.
     Duration,
     /// `{/label}`: a metadata label.
     Metadata(String),
@@ -103,13 +103,13 @@ pub enum LogField {
 const COMMON: &str = "{remote}:{port} - {>id} \"{type} {class} {name} {proto} {size} {>do} \
                       {>bufsize}\" {rcode} {>rflags} {rsize} {duration}";
 
-/// What the combined format has after the common one.
+/// The end of the combined format, after the common one.
 const COMBINED_TAIL: &str = " \"{>opcode}\"";
 
 impl Directive for LogRule {
     const WORD: &'static str = "log";
     const USAGE: &'static str = "log [NAMES…] [FORMAT] { class success|denial|error|all… }";
-    const SUMMARY: &'static str = "logs queries, in CoreDNS's format unless given; a format comes last and needs a name before it";
+    const SUMMARY: &'static str = "logs queries, by default in CoreDNS's format. FORMAT comes last and needs a name before it";
     const OPTIONS: &'static str = "class";
     const REPEAT: Repeat = Repeat::Several;
 
@@ -169,7 +169,7 @@ fn read_classes(line: &Line, classes: &mut BTreeSet<LogClass>, report: &mut Repo
     }
 }
 
-/// Takes a format apart.
+/// Splits a format into its pieces.
 fn pieces(format: &str) -> Vec<LogPiece> {
     let combined = format!("{COMMON}{COMBINED_TAIL}");
     let format = format
@@ -202,7 +202,7 @@ fn pieces(format: &str) -> Vec<LogPiece> {
     pieces
 }
 
-/// The field of this name, without braces.
+/// The field with this name, written without braces.
 fn field(name: &str) -> Option<LogField> {
     Some(match name {
         "remote" => LogField::Remote,

@@ -1,5 +1,5 @@
-//! `loop`: a question that nobody else asks is sent to ourselves at the start; when it comes back through a
-//! forwarder, queries go round and round, and the process ends.
+//! `loop`: sends a question that nobody else asks to this server at the start. If it comes back through a forwarder,
+//! queries go round and round, and the process ends.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,35 +18,31 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handlers::random_id;
 
-/// HINFO (RFC 1035 section 3.3.2).
-const HINFO: Rtype = Rtype(13);
-/// The handler's word.
 const WORD: &str = "loop";
-/// How often the question may come: once it was sent, more than twice it came back.
+/// The most times that the question may arrive: once when it is sent, and once more if it comes back.
 const MOST: u32 = 2;
-/// How long asking is tried.
+/// The time for which asking is tried.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the question is looked out for after it was answered.
+/// The time for which a returning question is still expected after the reply.
 const LOOKOUT: Duration = Duration::from_secs(2);
 
-/// The handler.
 pub(crate) struct LoopHandler {
     /// The first zone of the block.
     zone: Name,
     /// The question's name.
     name: Name,
-    /// Where we listen.
+    /// The address that the block listens on.
     address: SocketAddr,
-    /// How often the question came; [`u32::MAX`] once nobody looks any more.
+    /// The number of arrivals of the question; [`u32::MAX`] once the probe is over.
     seen: AtomicU32,
-    /// What is said of it once it came too often.
+    /// The error message, once the question came too often.
     fault: OnceLock<String>,
-    /// Wakes the background then.
+    /// Wakes the background task then.
     found: Notify,
 }
 
 impl LoopHandler {
-    /// The handler of a block whose first zone this is, listening there.
+    /// The handler of a block with this first zone and this listener.
     pub(crate) fn new(zone: &Name, host: Option<IpAddr>, port: u16) -> Self {
         let number = || {
             let parts = [random_id(), random_id(), random_id(), random_id()];
@@ -56,7 +52,7 @@ impl LoopHandler {
                 >> 2
         };
         let label = || number().to_string();
-        // A zone too long for two more labels is asked for itself.
+        // If the zone is too long for two more labels, the question is for the zone itself.
         let name = zone.child(&label()).and_then(|below| below.child(&label()));
         let host = match host {
             Some(IpAddr::V6(v6)) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -74,12 +70,11 @@ impl LoopHandler {
         }
     }
 
-    /// Whether nobody looks any more.
     fn is_off(&self) -> bool {
         self.seen.load(Ordering::Relaxed) == u32::MAX
     }
 
-    /// Sends the question and waits for any reply to it.
+    /// Sends the question and waits for any reply.
     async fn ask(&self) -> std::io::Result<()> {
         let any: IpAddr = match self.address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -91,7 +86,7 @@ impl LoopHandler {
         let mut query = id.to_be_bytes().to_vec();
         query.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         query.extend_from_slice(self.name.as_wire());
-        query.extend_from_slice(&HINFO.0.to_be_bytes());
+        query.extend_from_slice(&Rtype::HINFO.0.to_be_bytes());
         query.extend_from_slice(&[0, 1]);
         socket.send(&query).await?;
         let mut buffer = [0; 512];
@@ -103,7 +98,7 @@ impl LoopHandler {
         }
     }
 
-    /// Asks until there is a reply, looks out for a while, then no more.
+    /// Asks until there is a reply, and then waits for the question to come back.
     async fn probe(&self) {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -113,14 +108,14 @@ impl LoopHandler {
             self.seen.store(0, Ordering::Relaxed);
             sleep(Duration::from_secs(1)).await;
         }
-        // Either way the handler lets everything by from then on.
+        // In both cases the handler ignores the question from then on.
         let _over = timeout_at(Instant::now() + LOOKOUT, std::future::pending::<()>())
             .await
             .is_err();
         self.seen.store(u32::MAX, Ordering::Relaxed);
     }
 
-    /// Asks, and ends before it is told to when there is a loop: that ends the process.
+    /// Probes. If there is a loop it returns before it is cancelled, which ends the process.
     async fn watch(self: Arc<Self>, cancel: CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => return,
@@ -141,11 +136,11 @@ impl Handler for LoopHandler {
     }
 
     fn passes(&self, question: &Question<'_>) -> bool {
-        question.qtype != HINFO || self.is_off() || question.name != self.name.as_wire()
+        question.qtype != Rtype::HINFO || self.is_off() || question.name != self.name.as_wire()
     }
 
     fn answer<'a>(&'a self, request: &'a mut Request, next: Next) -> BoxFuture<'a, Outcome> {
-        if request.qtype == HINFO && !self.is_off() && request.name == self.name {
+        if request.qtype == Rtype::HINFO && !self.is_off() && request.name == self.name {
             let seen = self.seen.fetch_add(1, Ordering::Relaxed).saturating_add(1);
             if seen > MOST {
                 let (zone, name) = (&self.zone, &self.name);
@@ -157,7 +152,7 @@ impl Handler for LoopHandler {
                     )
                 });
                 self.found.notify_one();
-                // It goes round no more, and the process ends.
+                // The question goes round no more, and the process ends.
                 return std::future::ready(Outcome::Dropped).boxed();
             }
         }
@@ -193,7 +188,7 @@ mod tests {
         }
         assert!(probe.found.notified().now_or_never().is_none());
         assert_eq!(probe.fault(), None);
-        // From then on it goes no further, and what is said is said once.
+        // From then on it goes no further, and the error is logged once.
         assert_eq!(ask(&server, &question), "dropped");
         assert!(probe.found.notified().now_or_never().is_some());
         let said = probe.fault().unwrap();

@@ -1,4 +1,4 @@
-//! `loop`: queries that come back end the server.
+//! `loop`: ends the server if queries come back to it.
 
 use crate::config::block::{Directive, Role, ServerBlock};
 use crate::config::listener::Listener;
@@ -17,7 +17,7 @@ pub struct Loop;
 impl Directive for Loop {
     const WORD: &'static str = "loop";
     const USAGE: &'static str = "loop";
-    const SUMMARY: &'static str = "ends the process when forwarders lead in a circle";
+    const SUMMARY: &'static str = "ends the process if forwarders form a loop";
     const ROLE: Role = Role::Shapes;
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {

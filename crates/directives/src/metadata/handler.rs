@@ -1,10 +1,12 @@
-//! `metadata`: what is found out about a query before it is answered.
+//! `metadata`: finds labels for a query before it is answered.
 //!
-//! Labels are CoreDNS's: `kubernetes/kind`, `/namespace`, `/service`, `/endpoint`, `/port-name`, `/protocol`,
-//! `/zone` (with `zonal`) and `/cluster` (in zones of ServiceImports) of names in the cluster's zones, or
-//! `/parse-error`; `/client-namespace`, `/client-pod-name` and `/client-label/KEY` of the pod that asks, whatever
-//! it asks for: of labels those whose keys stand in the Corefile. `forward` adds `forward/upstream`, the log
-//! `log/class` and `log/type`.
+//! The labels are CoreDNS's:
+//!
+//! - For names in the cluster's zones: `kubernetes/kind`, `/namespace`, `/service`, `/endpoint`, `/port-name`,
+//!   `/protocol`, `/zone` (with `zonal`) and `/cluster` (in zones of ServiceImports), or `/parse-error`.
+//! - For the client's pod, whatever the name: `kubernetes/client-namespace`, `/client-pod-name` and
+//!   `/client-label/KEY`, for each KEY that the Corefile names.
+//! - `forward` adds `forward/upstream`, and the log `log/class` and `log/type`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,33 +27,29 @@ use crate::handlers::chain::Context;
 use crate::kubernetes::Kubernetes;
 use crate::metadata::{CLIENT_LABEL, Metadata};
 
-/// What is found out, by label.
+/// Labels of metadata and their values.
 type Labels = BTreeMap<Cow<'static, str>, String>;
 
-/// What a cluster tells.
+/// The source of labels about a cluster.
 #[derive(Debug)]
 struct Cluster {
     /// Its zones.
     zones: Vec<Name>,
-    /// Those of them that hold ServiceImports.
+    /// The zones among them that hold ServiceImports.
     clusterset: Vec<Name>,
-    /// Whether endpoints have names by their topology zones.
+    /// Whether endpoints have names by topology zone.
     is_zonal: bool,
-    /// The pods that ask, where they are known.
+    /// The client pods, if they are known.
     clients: Option<Arc<ClientPods>>,
 }
 
-/// The handler of `metadata`.
 #[derive(Debug)]
 pub(crate) struct MetadataHandler {
-    /// The directive.
     metadata: Metadata,
-    /// The cluster.
     cluster: Option<Cluster>,
 }
 
 impl MetadataHandler {
-    /// The handler of a block's directive.
     pub(crate) fn new(metadata: Metadata, block: &ServerBlock, context: &Context<'_>) -> Self {
         let cluster = |kubernetes: &Kubernetes| Cluster {
             zones: kubernetes.zones().cloned().collect(),
@@ -65,7 +63,7 @@ impl MetadataHandler {
 }
 
 impl Cluster {
-    /// Adds what the cluster tells of a request.
+    /// Adds the labels that the cluster has for a request.
     fn collect(&self, request: &Request, labels: &mut Labels) {
         let client = request.origin.client.ip();
         if let Some(pod) = self.clients.as_ref().and_then(|all| all.get(client)) {
@@ -98,7 +96,6 @@ impl Cluster {
     }
 }
 
-/// A label as text.
 fn text_of(label: &[u8]) -> String {
     let length = u8::try_from(label.len()).unwrap_or(u8::MAX);
     let wire = [&[length], label, &[0]].concat();
@@ -107,11 +104,11 @@ fn text_of(label: &[u8]) -> String {
     text
 }
 
-/// What a name says; `None` when it is no name of a cluster.
+/// The labels of a name; `None` when it is not a name of a cluster.
 fn parts_of(form: ZoneForm, name: &ParsedName<'_>, is_zonal: bool) -> Option<Labels> {
     const NONE: &[u8] = &[];
     let (branch, namespace, service, below) = match *name {
-        // The top of the zone and of its branches say nothing.
+        // The apex of the zone and of its branches have no labels.
         ParsedName::Apex | ParsedName::Branch(_) => (None, NONE, NONE, Below::Nothing),
         ParsedName::Namespace { branch, namespace } => {
             (Some(branch), namespace, NONE, Below::Nothing)
@@ -138,7 +135,7 @@ fn parts_of(form: ZoneForm, name: &ParsedName<'_>, is_zonal: bool) -> Option<Lab
         } => {
             (port, protocol) = (name, of);
         }
-        // As CoreDNS reads them.
+        // As CoreDNS parses them.
         Below::Topology { rule: None, .. } => endpoint = TOPOLOGY.as_bytes(),
         Below::Topology {
             rule: Some(rule),
@@ -196,7 +193,7 @@ mod tests {
     use kubernetes::facts::{Client, PodAddress};
     use server::testing::request;
 
-    /// The labels of a question, without `kubernetes/` and those that are empty.
+    /// The labels of a question, without `kubernetes/` and without empty ones.
     fn labels(question: &str, from: [u8; 4]) -> String {
         let name = |text: &str| text.parse::<Name>().unwrap();
         let clients = Arc::new(ClientPods::default());

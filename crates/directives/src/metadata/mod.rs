@@ -1,4 +1,4 @@
-//! `metadata [ZONES...]`: what is found out about queries, for log lines, rules and templates.
+//! `metadata [ZONES...]`: labels of queries, for log lines, rules and templates.
 
 pub(crate) mod handler;
 
@@ -14,12 +14,12 @@ use crate::metadata::handler::MetadataHandler;
 use crate::rewrite::{EdnsValue, RewriteField, RewriteRule, Variable};
 use crate::template::Template;
 
-/// For which queries.
+/// The settings of `metadata`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The names, and those below them.
+    /// The names with metadata, and all names below them.
     pub zones: Vec<Name>,
 }
 
@@ -27,7 +27,7 @@ impl Directive for Metadata {
     const WORD: &'static str = "metadata";
     const USAGE: &'static str = "metadata [ZONES…]";
     const SUMMARY: &'static str =
-        "what is found out about queries, for `log`, `rewrite edns0` and `template`";
+        "collects facts about queries, for `log`, `rewrite edns0` and `template`";
     const ROLE: Role = Role::Shapes;
 
     fn wants_clients(&self) -> bool {
@@ -50,19 +50,18 @@ impl Directive for Metadata {
     }
 }
 
-/// How the metadata of a label of the pod that asks begins; the key of the label follows.
+/// The start of the labels for the labels of a client's pod. The pod label's key follows.
 pub const CLIENT_LABEL: &str = "kubernetes/client-label/";
 
 impl ServerBlock {
-    /// Whether something in the block uses what is found out about queries: log lines, rules or templates.
+    /// Whether the block uses metadata: in log lines, rules or templates.
     #[must_use]
     pub fn uses_metadata(&self) -> bool {
         let mut templates = self.all::<Template>();
         self.metadata_words().next().is_some() || templates.any(Template::uses_metadata)
     }
 
-    /// The keys of labels of pods that ask that stand in log lines, rules and templates. A template that
-    /// makes one up is not understood.
+    /// The keys of pod labels that log lines, rules and templates name. A label that a template composes is not found.
     pub fn client_labels(&self) -> impl Iterator<Item = String> {
         let words = self.metadata_words();
         let plain = words.filter_map(|word| word.strip_prefix(CLIENT_LABEL));
@@ -71,7 +70,7 @@ impl ServerBlock {
         plain.chain(filled).map(str::to_owned)
     }
 
-    /// What log lines and rules name of metadata.
+    /// The labels that log lines and rules name.
     fn metadata_words(&self) -> impl Iterator<Item = &str> {
         let pieces = self.all::<LogRule>().flat_map(|rule| &rule.format);
         let logged = pieces.filter_map(|piece| match piece {

@@ -6,14 +6,14 @@ use corefile::place::Report;
 use dns::Name;
 use server::Shape;
 
-/// The directive. Replies are written that way by the server.
+/// The directive. The server shapes replies by it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Minimal;
 
 impl Directive for Minimal {
     const WORD: &'static str = "minimal";
     const USAGE: &'static str = "minimal";
-    const SUMMARY: &'static str = "answers without authority and additional sections";
+    const SUMMARY: &'static str = "leaves the authority and additional sections out of answers";
     const REPEAT: Repeat = Repeat::Joined(Some("once is the same"));
     const ROLE: Role = Role::Shapes;
 

@@ -1,6 +1,6 @@
-//! `multicluster [ZONES...] { kubeconfig FILE [CONTEXT]; noendpoints; fallthrough [ZONES...] }`: the zones of
-//! a set of clusters alone, as the plugin coredns/multicluster has them; `manifests DIR` is ours. Its TTL
-//! is that plugin's, 5 seconds. `kubernetes` has an option of the same name, for both from one cluster.
+//! `multicluster [ZONES...] { kubeconfig FILE [CONTEXT]; noendpoints; fallthrough [ZONES...] }`: the zones of a
+//! clusterset alone, as in the plugin coredns/multicluster. Its TTL is that plugin's, 5 seconds; `manifests DIR` is
+//! ours. `kubernetes` has an option of the same name, for cluster and clusterset together.
 
 use crate::config::block::{Directive, Role};
 use crate::kubernetes::Kubernetes;
@@ -8,14 +8,14 @@ use corefile::parser::Statement;
 use corefile::place::Report;
 use dns::Name;
 
-/// A set of clusters: of a cluster its ServiceImports.
+/// The clusterset of a cluster: its ServiceImports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Multicluster(pub Kubernetes);
 
 impl Directive for Multicluster {
     const WORD: &'static str = "multicluster";
     const USAGE: &'static str = "multicluster [ZONES…] { … }";
-    const SUMMARY: &'static str = "a set of clusters alone, from its ServiceImports; beside a cluster's own names it is an option of `kubernetes`";
+    const SUMMARY: &'static str = "zones of a set of clusters, from its ServiceImports. For zones of a cluster's own names beside them use the option of `kubernetes`";
     const OPTIONS: &'static str = "kubeconfig, manifests, noendpoints and fallthrough";
     const ROLE: Role = Role::Zones;
 

@@ -1,4 +1,4 @@
-//! `multisocket [N]`: sockets for each address.
+//! `multisocket [N]`: the number of sockets for each address.
 
 use std::num::NonZeroUsize;
 
@@ -10,19 +10,19 @@ use dns::Name;
 /// The most sockets of one address.
 const MAX_SOCKETS: usize = 1024;
 
-/// How many sockets an address has.
+/// The number of sockets for each address.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sockets {
-    /// As many as processors.
+    /// One for each processor.
     Processors,
-    /// So many.
+    /// This number.
     Number(NonZeroUsize),
 }
 
 impl Directive for Sockets {
     const WORD: &'static str = "multisocket";
     const USAGE: &'static str = "multisocket [N]";
-    const SUMMARY: &'static str = "sockets for each UDP address, 1 to 1024; as many as processors without N, 2 without the directive";
+    const SUMMARY: &'static str = "sockets for each UDP address, 1 to 1024. Without N as many as there are processors; without the directive 2";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_options(report);
@@ -33,7 +33,7 @@ impl Directive for Sockets {
         match number.filter(|number| number.get() <= MAX_SOCKETS) {
             Some(number) => Some(Sockets::Number(number)),
             None => {
-                let message = format!("multisocket: {} is no number of sockets", token.shown());
+                let message = format!("multisocket: {} is not a number of sockets", token.shown());
                 report.error(&token.place, message, format!("write 1 to {MAX_SOCKETS}"));
                 None
             }

@@ -1,4 +1,4 @@
-//! `nsid [DATA]`: the name of this server, for who asks for it (RFC 5001).
+//! `nsid [DATA]`: the name of this server, for clients that ask for it (RFC 5001).
 
 use corefile::parser::Statement;
 use corefile::place::Report;
@@ -7,7 +7,7 @@ use dns::Name;
 use crate::config::block::{Directive, ServerBlock};
 use crate::config::listener::listeners;
 
-/// What is told.
+/// The name to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nsid {
     /// The name of the machine.
@@ -16,13 +16,14 @@ pub enum Nsid {
     Text(String),
 }
 
-/// The most octets of the text: it goes into each reply that asks for it.
+/// The most bytes of the text, as each reply with NSID carries it.
 const MAX_OCTETS: usize = 128;
 
 impl Directive for Nsid {
     const WORD: &'static str = "nsid";
     const USAGE: &'static str = "nsid [DATA]";
-    const SUMMARY: &'static str = "the name of this server (the machine's unless given), for who asks for it by EDNS NSID; not told without it";
+    const SUMMARY: &'static str =
+        "sends DATA (the machine's name by default) to clients that ask for it with EDNS NSID";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_options(report);
@@ -50,7 +51,8 @@ impl Directive for Nsid {
             };
             for (block, nsid) in all {
                 if nsid != first {
-                    let message = "another block on this listener has another nsid, which counts";
+                    let message =
+                        "another block on this listener has a different nsid, which counts";
                     report.warn(&block.place, message, "write the same in both");
                 }
             }

@@ -12,12 +12,11 @@ pub(crate) struct Pprof;
 impl Directive for Pprof {
     const WORD: &'static str = "pprof";
     const USAGE: &'static str = "pprof [ADDRESS] { block [RATE] }";
-    const SUMMARY: &'static str =
-        "accepted with a warning and without effect: it shows the insides of programs in Go";
+    const SUMMARY: &'static str = "accepted with a warning and without effect, because it shows the internals of programs in Go";
     const OPTIONS: &'static str = "block";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
-        // Its address is checked all the same.
+        // The address is checked, although it has no effect.
         let _unused = directive.http_address(report);
         for line in &directive.lines {
             match line.name.text.as_str() {
@@ -25,8 +24,8 @@ impl Directive for Pprof {
                 _ => directive.unknown_option(line, Self::OPTIONS, report),
             }
         }
-        let message = "pprof has no effect: it shows the insides of programs written in Go";
-        let fix = "take it out; `perf` shows where time goes, /metrics what the process holds";
+        let message = "pprof has no effect: it shows the internals of programs in Go";
+        let fix = "remove it; use `perf` for CPU time, and /metrics for memory";
         report.warn(&directive.name.place, message, fix);
         Some(Self)
     }

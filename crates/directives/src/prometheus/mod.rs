@@ -1,6 +1,6 @@
 //! `prometheus [ADDR]`: metrics over HTTP.
 //!
-//! CoreDNS's `runtime_metrics` has no effect, its `tls` is refused.
+//! CoreDNS's `runtime_metrics` has no effect. Its `tls` is refused.
 
 use corefile::address::{HttpAddress, HttpHost};
 use corefile::parser::Statement;
@@ -9,22 +9,22 @@ use dns::Name;
 
 use crate::config::block::Directive;
 
-/// Metrics are told at `/metrics`.
+/// The HTTP server of metrics, at `/metrics`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prometheus {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// Where it listens.
+    /// Its address.
     pub address: HttpAddress,
 }
 
-/// The port unless written, on the loopback addresses.
+/// The default port, on the loopback addresses.
 const DEFAULT_PORT: u16 = 9153;
 
 impl Directive for Prometheus {
     const WORD: &'static str = "prometheus";
     const USAGE: &'static str = "prometheus [ADDRESS] { runtime_metrics }";
-    const SUMMARY: &'static str = "`/metrics`, `localhost:9153` unless given, in the text format 0.0.4, or OpenMetrics for who accepts that; `runtime_metrics` is accepted without effect";
+    const SUMMARY: &'static str = "serves `/metrics` at `localhost:9153` by default, in the text format 0.0.4, or as OpenMetrics for clients that accept it. `runtime_metrics` is accepted without effect";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         let default = HttpAddress {
@@ -35,16 +35,17 @@ impl Directive for Prometheus {
         for line in &directive.lines {
             match line.name.text.as_str() {
                 "runtime_metrics" => {
-                    let message = "runtime_metrics has no effect: it counts what Go's runtime does";
-                    report.warn(&line.name.place, message, "take it out");
+                    let message =
+                        "runtime_metrics has no effect: its metrics are those of Go's runtime";
+                    report.warn(&line.name.place, message, "remove it");
                 }
                 "tls" => {
-                    let why = "metrics are told over HTTP alone";
+                    let why = "metrics are served only over HTTP";
                     report.not_supported(&line.name.place, "prometheus tls", why);
                 }
                 _ => {
                     let message = format!("prometheus has no option {}", line.name.shown());
-                    report.error(&line.name.place, message, "take it out");
+                    report.error(&line.name.place, message, "remove it");
                 }
             }
         }

@@ -12,14 +12,14 @@ use crate::config::zone::Scheme;
 /// Limits of DNS over QUIC, where they are not the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuicLimits {
-    /// The most queries of a connection at once.
+    /// The most queries at once on a connection.
     max_streams: Option<u32>,
     /// The most queries at once of a listener.
     worker_pool_size: Option<u32>,
 }
 
 impl QuicLimits {
-    /// Puts them into the settings of a listener.
+    /// Applies them to a listener's settings.
     pub fn apply(&self, settings: &mut Settings) {
         let streams = &mut settings.quic.max_streams;
         *streams = self.max_streams.unwrap_or(*streams);
@@ -33,7 +33,7 @@ impl QuicLimits {
 impl Directive for QuicLimits {
     const WORD: &'static str = "quic";
     const USAGE: &'static str = "quic { … }";
-    const SUMMARY: &'static str = "limits of a listener of `quic://` keys: `max_streams N` (queries of a connection at once, 256 unless given), `worker_pool_size N` (queries of all connections at once, 1024); of several blocks of a listener the first counts";
+    const SUMMARY: &'static str = "limits a listener of `quic://` keys: `max_streams N` (queries of a connection at once, 256 by default) and `worker_pool_size N` (queries of all connections at once, 1024 by default). If several blocks of a listener have it, the first counts";
     const OPTIONS: &'static str = "max_streams and worker_pool_size";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {

@@ -7,33 +7,33 @@ use dns::Name;
 
 use crate::config::block::Directive;
 
-/// Readiness is told at `/ready`.
+/// The HTTP server of readiness, at `/ready`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// Where it listens.
+    /// Its address.
     pub address: HttpAddress,
-    /// Whether what was ready is asked again.
+    /// Whether a plugin that was ready is asked again.
     pub monitor: Monitor,
 }
 
-/// Whether what was ready once is asked again.
+/// Whether a plugin that was ready is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Monitor {
-    /// Once ready, ready for ever.
+    /// Once ready, it stays ready.
     UntilReady,
-    /// Asked each time.
+    /// It is asked each time.
     Continuously,
 }
 
-/// The port unless written, on all addresses.
+/// The default port, on all addresses.
 const DEFAULT_PORT: u16 = 8181;
 
 impl Directive for Ready {
     const WORD: &'static str = "ready";
     const USAGE: &'static str = "ready [ADDRESS] { monitor until-ready|continuously }";
-    const SUMMARY: &'static str = "`/ready`, `:8181` unless given: 200 once every zone has a version (but for those of ServiceImports that the cluster has not); until then 503 and `kubernetes`, and the log names the zones";
+    const SUMMARY: &'static str = "serves `/ready` at `:8181` by default: 200 once every zone has a version, before that 503 and the text `kubernetes`. The log names the zones that have none. Zones of ServiceImports do not count if the cluster does not offer them";
     const OPTIONS: &'static str = "monitor";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
@@ -49,7 +49,7 @@ impl Directive for Ready {
                     let parse = |text: &str| match text {
                         "until-ready" => Ok(Monitor::UntilReady),
                         "continuously" => Ok(Monitor::Continuously),
-                        _ => Err("no such way to monitor"),
+                        _ => Err("not a way to monitor"),
                     };
                     let value = line.value("until-ready|continuously", parse, report);
                     line.set(&mut monitor, value, report);

@@ -1,4 +1,4 @@
-//! `reload [INTERVAL] [JITTER]`: the Corefile is followed.
+//! `reload [INTERVAL] [JITTER]`: loads the Corefile again when it changes.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use dns::Name;
 
 use crate::config::block::{Directive, Repeat};
 
-/// How often the file is looked at, unless written.
+/// The default interval.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(30);
-/// How much sooner or later, unless written.
+/// The default jitter.
 const DEFAULT_JITTER: Duration = Duration::from_secs(15);
 /// The least interval.
 const LEAST_INTERVAL: Duration = Duration::from_secs(2);
-/// The least jitter but none.
+/// The least jitter above zero.
 const LEAST_JITTER: Duration = Duration::from_secs(1);
 
-/// The Corefile is followed.
+/// The settings for reloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reload {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// How often the file is looked at.
+    /// The interval at which the file is checked.
     pub interval: Duration,
-    /// How much sooner or later, in all.
+    /// The width of the range that each interval is chosen from, around `interval`.
     pub jitter: Duration,
 }
 
 impl Directive for Reload {
     const WORD: &'static str = "reload";
     const USAGE: &'static str = "reload [INTERVAL] [JITTER]";
-    const SUMMARY: &'static str = "follows the Corefile: at once where the system reports changes, else every 30s give or take half of 15s, imports always so; the interval is at least 2s, the jitter 1s or 0 and at most half the interval; of several blocks the last counts";
+    const SUMMARY: &'static str = "follows the Corefile: changes count at once if the system reports them, else after INTERVAL (30s) plus or minus half of JITTER (15s), which also applies to imports. INTERVAL is at least 2s; JITTER is 0 or at least 1s, and at most half of INTERVAL. If several blocks have it, the last counts";
     const REPEAT: Repeat = Repeat::Joined(None);
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
@@ -60,7 +60,7 @@ impl Directive for Reload {
         let jitter = read(1, "jitter", LEAST_JITTER, DEFAULT_JITTER);
         if let Some(more) = directive.arguments.get(2) {
             let message = format!("reload: {} is one argument too many", more.shown());
-            report.error(&more.place, message, "take it out");
+            report.error(&more.place, message, "remove it");
         }
         Some(Self {
             place: directive.name.place.clone(),
@@ -69,7 +69,7 @@ impl Directive for Reload {
         })
     }
 
-    // As in CoreDNS the first of a block counts.
+    // As in CoreDNS the first `reload` of a block counts.
     fn read_again(self, again: &Statement, zones: &[Name], report: &mut Report) -> Option<Self> {
         Self::read(again, zones, report);
         Some(self)

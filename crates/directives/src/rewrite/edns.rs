@@ -1,31 +1,28 @@
-//! `rewrite edns0 local|nsid|subnet ACTION …`: options of the query.
+//! `rewrite edns0 local|nsid|subnet ACTION …`: changes options of the query.
 
 use corefile::lexer::Token;
+use dns::edns::{CLIENT_SUBNET, NSID};
 
 use crate::rewrite::Reading;
 
-/// NSID (RFC 5001).
-const NSID: u16 = 3;
-/// Client subnet (RFC 7871).
-const SUBNET: u16 = 8;
-/// How the rules are written, for messages.
+/// The syntax of the rules, for messages.
 const USAGE: &str = "write: rewrite edns0 local set|append|replace|unset CODE DATA, edns0 nsid ACTION, or edns0 \
                      subnet ACTION V4-BITS V6-BITS, with revert at the end if wanted";
 
-/// What is done with an option.
+/// The change of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdnsAction {
-    /// It is there afterwards.
+    /// Replaces the option, or adds it.
     Set,
-    /// It is put in where there is none; CoreDNS adds a second one of `local`.
+    /// Adds the option if there is none. CoreDNS adds a second one of `local`.
     Append,
-    /// It is put in where there is one.
+    /// Replaces the option if there is one.
     Replace,
-    /// It is taken out.
+    /// Removes the option.
     Unset,
 }
 
-/// What a variable stands for.
+/// A variable, for its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variable {
     /// The name.
@@ -38,11 +35,11 @@ pub enum Variable {
     ClientPort,
     /// `udp` or `tcp`.
     Protocol,
-    /// Our address.
+    /// Our own address.
     ServerAddress,
-    /// Our port.
+    /// Our own port.
     ServerPort,
-    /// What a handler found out.
+    /// A label of metadata.
     Metadata(String),
 }
 
@@ -51,21 +48,21 @@ pub enum Variable {
 pub enum EdnsValue {
     /// These octets.
     Octets(Vec<u8>),
-    /// What this stands for.
+    /// The value of this variable.
     Variable(Variable),
-    /// The client's network, by how many bits of its address count.
+    /// The client's network: a number of leading bits of its address.
     Subnet {
-        /// Of an IPv4 address.
+        /// The bits of an IPv4 address.
         v4_bits: u8,
-        /// Of an IPv6 address.
+        /// The bits of an IPv6 address.
         v6_bits: u8,
     },
 }
 
-/// Which kind of option a rule is for: each has its own ways in CoreDNS.
+/// The option that a rule changes. CoreDNS treats each kind differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdnsOption {
-    /// Of any code.
+    /// An option of any code.
     Local(u16),
     /// NSID.
     Nsid,
@@ -80,26 +77,29 @@ impl EdnsOption {
         match self {
             Self::Local(code) => code,
             Self::Nsid => NSID,
-            Self::Subnet => SUBNET,
+            Self::Subnet => CLIENT_SUBNET,
         }
     }
 }
 
-/// A rule. `revert` needs no field: no option of a query ever comes back.
+/// A rule. `revert` needs no field: replies never contain options of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdnsRule {
-    /// Which option.
+    /// The option.
     pub option: EdnsOption,
-    /// What is done.
+    /// The change.
     pub action: EdnsAction,
     /// Its data.
     pub value: EdnsValue,
 }
 
-/// Reads the words behind `edns0`.
+/// Reads the words after `edns0`.
 pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<EdnsRule> {
     let [kind, action_word, rest @ ..] = words else {
-        reading.wrong("a rule for EDNS options names option and action", USAGE);
+        reading.wrong(
+            "a rule for EDNS options needs an option and an action",
+            USAGE,
+        );
         return None;
     };
     let action = match action_word.text.to_ascii_lowercase().as_str() {
@@ -108,7 +108,7 @@ pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<EdnsR
         "replace" => EdnsAction::Replace,
         "unset" => EdnsAction::Unset,
         _ => {
-            let message = format!("{} is no action", action_word.shown());
+            let message = format!("{} is not an action", action_word.shown());
             reading.wrong_at(action_word, message, USAGE);
             return None;
         }
@@ -140,12 +140,12 @@ pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<EdnsR
             (EdnsOption::Subnet, subnet)
         }
         ("local" | "nsid" | "subnet", _) => {
-            let message = format!("{} with {} words", kind.shown(), rest.len());
+            let message = format!("{} cannot have {} arguments", kind.shown(), rest.len());
             reading.wrong_at(kind, message, USAGE);
             return None;
         }
         _ => {
-            reading.wrong_at(kind, format!("{} is no option", kind.shown()), USAGE);
+            reading.wrong_at(kind, format!("{} is not an option", kind.shown()), USAGE);
             return None;
         }
     };
@@ -156,7 +156,7 @@ pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<EdnsR
     })
 }
 
-/// Reads a number up to `most`: decimal, or behind `0x`, `0o` (or `0`) and `0b`, as Go reads it.
+/// Reads a number up to `most`, as Go does: decimal, or after `0x`, `0o`, `0` or `0b`.
 fn number(token: &Token, most: u16, reading: &mut Reading<'_>) -> Option<u16> {
     let text = token.text.to_ascii_lowercase();
     let (digits, radix) = match text.as_bytes() {
@@ -170,13 +170,13 @@ fn number(token: &Token, most: u16, reading: &mut Reading<'_>) -> Option<u16> {
     let value = u16::from_str_radix(digits, radix).ok();
     let value = value.filter(|value| is_number && *value <= most);
     if value.is_none() {
-        let message = format!("{} is no number up to {most}", token.shown());
+        let message = format!("{} is not a number up to {most}", token.shown());
         reading.wrong_at(token, message, USAGE);
     }
     value
 }
 
-/// Reads the data of a local option: hex behind `0x`, a variable in braces, else the text itself.
+/// Reads the data of a local option: hex after `0x`, a variable in braces, else the text itself.
 fn local(token: &Token, reading: &mut Reading<'_>) -> Option<EdnsValue> {
     let text = token.text.as_str();
     if let Some(name) = text.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
@@ -190,7 +190,7 @@ fn local(token: &Token, reading: &mut Reading<'_>) -> Option<EdnsValue> {
             "server_port" => Variable::ServerPort,
             label if is_label(label) => Variable::Metadata(label.to_owned()),
             _ => {
-                let message = format!("{} is no variable", token.shown());
+                let message = format!("{} is not a variable", token.shown());
                 let fix = "write {qname}, {qtype}, {client_ip}, {client_port}, {protocol}, {server_ip}, \
                             {server_port} or {a/label} of metadata";
                 reading.wrong_at(token, message, fix);
@@ -208,17 +208,13 @@ fn local(token: &Token, reading: &mut Reading<'_>) -> Option<EdnsValue> {
     };
     let octets: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(octet).collect();
     if octets.is_none() {
-        let message = format!("{} is no hexadecimal text", token.shown());
-        reading.wrong_at(
-            token,
-            message,
-            "write pairs of hexadecimal digits behind 0x",
-        );
+        let message = format!("{} is not hexadecimal text", token.shown());
+        reading.wrong_at(token, message, "write pairs of hexadecimal digits after 0x");
     }
     octets.map(EdnsValue::Octets)
 }
 
-/// Whether a text is a label of metadata: its first `/` neither begins nor ends it.
+/// Whether a text is a label of metadata. Such a text contains a `/` that is neither its first nor its last character.
 pub(crate) fn is_label(text: &str) -> bool {
     let slash = text.find('/');
     slash.is_some_and(|at| at > 0 && at + 1 < text.len())

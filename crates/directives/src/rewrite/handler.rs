@@ -1,9 +1,9 @@
-//! `rewrite`: the chain is asked another question, and the client does not see it.
+//! `rewrite`: asks the chain another question, without the client's knowledge.
 //!
-//! Rules are tried in their order until one that stops fits. What is rewritten in the query is undone after
-//! the chain has answered; the question of the reply is always that of the client. What rules do to the reply is
-//! in [`reply`]. A query that no rule fits passes, which is known from sets of names where rules name whole
-//! ones, so that many rules cost what one costs.
+//! Rules are tried in order, up to the first matching rule that stops. When the chain has answered, the changes are
+//! undone; the reply has the client's question again. [`reply`] applies rules to replies.
+//!
+//! Rules for whole names are found in sets, so many rules cost no more than one for a query that none of them matches.
 
 mod edns;
 mod reply;
@@ -20,42 +20,39 @@ use self::reply::{Texts, Undo};
 use crate::config::{AnswerRule, NameMatch, NameRule, RewriteField, RewriteRule};
 use crate::handlers::name_text::NameText;
 
-/// The handler of `rewrite`.
 #[derive(Debug)]
 pub(crate) struct RewriteHandler {
-    /// The rules, in the order of the file.
     rules: Vec<RewriteRule>,
-    /// Which queries it may be for.
+    /// The queries that rules may match.
     reach: Reach,
 }
 
-/// Which queries some rule may fit.
+/// The queries that rules may match.
 #[derive(Debug, Default)]
 struct Reach {
-    /// All: rules about options and targets fit every query.
+    /// All queries: rules about options and targets match every query.
     all: bool,
     /// Types that are rewritten.
     types: Vec<Rtype>,
     /// Classes that are rewritten.
     classes: Vec<u16>,
-    /// Whole names, lower-case wire form.
+    /// Whole names, in wire form and lower case.
     names: HashSet<Box<[u8]>>,
-    /// Places of rules that look at the text of names.
+    /// The places of rules that match parts of names.
     texts: Vec<usize>,
 }
 
-/// What a rule has done.
+/// The result of a rule.
 enum Done<'r> {
-    /// Nothing: it does not fit.
+    /// It does not match.
     Ignored,
-    /// It fits, and this is to be done to the reply.
+    /// It matches. These are the steps for the reply.
     Fits(Vec<Undo<'r>>),
-    /// It has made a name that is none.
+    /// Its replacement is not a name.
     Invalid(String),
 }
 
 impl RewriteHandler {
-    /// A handler for these rules.
     pub(crate) fn new(rules: Vec<RewriteRule>) -> Self {
         let mut reach = Reach::default();
         for (place, rule) in rules.iter().enumerate() {
@@ -78,7 +75,7 @@ impl RewriteHandler {
             };
             match names {
                 NameMatch::Exact(text) => {
-                    // What is no name is asked for by nobody.
+                    // No query has a text that is not a name.
                     let name = Name::parse(text).ok().map(|name| name.to_lower());
                     let wire = name.map(|name| name.as_wire().into());
                     reach.names.extend(wire);
@@ -92,7 +89,7 @@ impl RewriteHandler {
         Self { rules, reach }
     }
 
-    /// Whether a rule looks at names and fits this one.
+    /// Whether a rule is for names and matches this one.
     fn fits_name(&self, place: usize, name: &str) -> bool {
         match self.rules.get(place).map(|rule| &rule.field) {
             Some(
@@ -110,7 +107,7 @@ impl RewriteHandler {
         }
     }
 
-    /// Rewrites the query, has it answered and undoes it.
+    /// Rewrites the query, lets the chain answer it, and undoes the changes.
     async fn run(&self, request: &mut Request, next: Next) -> Outcome {
         let name = request.name.clone();
         let (qtype, qclass, edns) = (request.qtype, request.qclass, request.edns.clone());
@@ -182,7 +179,7 @@ fn apply<'r>(rule: &'r RewriteRule, request: &mut Request) -> Done<'r> {
     }
 }
 
-/// Applies a rule for names; `lower` is the name as it is.
+/// Applies a rule for names. `lower` is the query's name.
 fn rename<'r>(rule: &'r NameRule, request: &mut Request, lower: String) -> Done<'r> {
     let Some(text) = rule.names.replaced(&lower, &rule.to) else {
         return Done::Ignored;

@@ -1,9 +1,7 @@
-//! `rewrite [continue|stop] FIELD …`: other questions than those that came, and replies as if they had not
-//! been others.
+//! `rewrite [continue|stop] FIELD …`: replaces parts of questions, and restores them in replies.
 //!
-//! The words may stand on the line or in a block. CoreDNS completes names with a dot at their end, those
-//! too that are only a part: `prefix pre- post-` looks for `pre-.`, which no name begins with. That is warned
-//! about.
+//! The words may be on the line or in a block. CoreDNS adds a last dot to names, even to those that are only a part of
+//! a name: `prefix pre- post-` becomes `pre-.`, which no name begins with. That gives a warning.
 
 pub(crate) mod handler;
 
@@ -20,89 +18,104 @@ use crate::rewrite::handler::RewriteHandler;
 use corefile::lexer::Token;
 use corefile::parser::Statement;
 use corefile::place::{Place, Report};
+use dns::edns::CLIENT_SUBNET;
 use dns::{Name, Rcode, Rtype};
 
 /// The fields, for messages.
 const FIELDS: &str = "name, type, class, ttl, rcode, cname and edns0";
-/// The largest TTL of a range without an end; CoreDNS's.
+/// The largest TTL of a range without an end, as in CoreDNS.
 const MAX_TTL: u32 = 0x7fff_ffff;
-/// The largest response code that may be written as a number; CoreDNS's.
+/// The largest response code that may be written as a number, as in CoreDNS.
 const MAX_RCODE: u16 = 23;
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewriteRule {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// Whether no further rule is looked at where this one fits.
+    /// Whether no further rule is tried if this one matches.
     pub stops: bool,
-    /// What it rewrites.
+    /// The part to rewrite.
     pub field: RewriteField,
 }
 
-/// What a rule rewrites.
+/// The part that a rule rewrites.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RewriteField {
-    /// The name.
+    /// The question's name.
     Name(NameRule),
-    /// The type.
+    /// The question's type.
     Type {
-        /// The one that is asked for.
+        /// The client's type.
         from: Rtype,
-        /// The one that is asked for instead.
+        /// The type that the chain is asked for.
         to: Rtype,
     },
-    /// The class.
+    /// The question's class.
     Class {
-        /// The one that is asked for.
+        /// The client's class.
         from: u16,
-        /// The one that is asked for instead.
+        /// The class that the chain is asked for.
         to: u16,
     },
     /// The TTLs of the reply.
     Ttl {
-        /// For which names.
+        /// The question's names that it applies to.
         names: NameMatch,
-        /// The least.
+        /// The least TTL.
         least: u32,
-        /// The most.
+        /// The largest TTL.
         most: u32,
     },
     /// The response code.
     Rcode {
-        /// For which names.
+        /// The question's names that it applies to.
         names: NameMatch,
-        /// The one that came.
+        /// The chain's code.
         from: Rcode,
-        /// The one that is given instead.
+        /// The client's code.
         to: Rcode,
     },
-    /// The target of an alias in the reply, which is looked up again.
+    /// The target of an alias in the reply. The new target is looked up.
     Cname {
-        /// Which targets.
+        /// The targets to replace.
         targets: NameMatch,
-        /// What they become.
+        /// The new target.
         to: String,
     },
     /// EDNS options of the query.
     Edns(EdnsRule),
 }
 
-/// What parts of a rule are read with: the word the rule is reported at, and where to.
+/// Whether rules of a block put the subnet of clients into queries.
+pub(crate) fn sends_subnet(block: &ServerBlock) -> bool {
+    block.all::<RewriteRule>().any(|rule| match &rule.field {
+        RewriteField::Edns(rule) => {
+            rule.option.code() == CLIENT_SUBNET && rule.action != EdnsAction::Unset
+        }
+        RewriteField::Name { .. }
+        | RewriteField::Type { .. }
+        | RewriteField::Class { .. }
+        | RewriteField::Ttl { .. }
+        | RewriteField::Rcode { .. }
+        | RewriteField::Cname { .. } => false,
+    })
+}
+
+/// The context for reading a rule: the word to report it at, and the report.
 pub(crate) struct Reading<'a> {
-    /// The directive's name.
+    /// The directive's word.
     name: &'a Token,
-    /// Takes what is wrong.
     report: &'a mut Report,
 }
 
 impl Reading<'_> {
-    /// Reports the rule as a whole.
+    /// Reports a fault of the whole rule.
     fn wrong(&mut self, message: impl Into<String>, fix: impl Into<String>) {
         self.report.error(&self.name.place, message, fix);
     }
 
-    /// Reports one word.
+    /// Reports a fault of one word.
     fn wrong_at(&mut self, token: &Token, message: impl Into<String>, fix: impl Into<String>) {
         self.report.error(&token.place, message, fix);
     }
@@ -112,7 +125,7 @@ impl Directive for RewriteRule {
     const WORD: &'static str = "rewrite";
     const USAGE: &'static str = "rewrite [continue|stop] FIELD …";
     const SUMMARY: &'static str =
-        "other questions than those that came; replies as if they had not been others";
+        "asks another question than the client's, and changes the reply back";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Decides;
 
@@ -141,7 +154,7 @@ impl Directive for RewriteRule {
         let Some((field, words)) = words.split_first() else {
             let fix =
                 format!("write: rewrite [continue|stop] FIELD …, FIELD being one of {FIELDS}");
-            reading.wrong("rewrite names no field", fix);
+            reading.wrong("rewrite has no field", fix);
             return None;
         };
         let read = match field.text.to_ascii_lowercase().as_str() {
@@ -154,7 +167,7 @@ impl Directive for RewriteRule {
             "edns0" => edns::parse(words, reading).map(RewriteField::Edns),
             "answer" => {
                 let fix = "write: rewrite name FROM TO answer …";
-                reading.wrong_at(field, "answers are rewritten by a rule for names", fix);
+                reading.wrong_at(field, "only a rule for names can rewrite answers", fix);
                 None
             }
             _ => {
@@ -176,7 +189,7 @@ impl Directive for RewriteRule {
     }
 }
 
-/// Reads `FROM TO` with `read`, both in whatever case.
+/// Reads `FROM TO` with `read`, both in any case.
 fn pair<T>(
     words: &[&Token],
     what: &str,
@@ -193,7 +206,7 @@ fn pair<T>(
     let mut one = |token: &Token| {
         let value = read(&token.text.to_ascii_uppercase());
         if value.is_none() {
-            let message = format!("{} is no {what}", token.shown());
+            let message = format!("{} is not a {what}", token.shown());
             reading.wrong_at(token, message, format!("write the name of a {what}"));
         }
         value
@@ -214,7 +227,7 @@ fn classes(words: &[&Token], reading: &mut Reading<'_>) -> Option<RewriteField> 
     Some(RewriteField::Class { from, to })
 }
 
-/// Splits `[KIND] NAME VALUES…` with so many values: which names, and the values.
+/// Splits `[KIND] NAME VALUES…` into the matched names and this number of values.
 fn split_names<'t>(
     words: &'t [&'t Token],
     usage: &str,
@@ -244,14 +257,14 @@ fn ttl(words: &[&Token], reading: &mut Reading<'_>) -> Option<RewriteField> {
     let (names, values) = split_names(words, usage, 1, reading)?;
     let value = values.first()?;
     let Some((least, most)) = ttl_range(&value.text) else {
-        let message = format!("{} is no TTL and no range of them", value.shown());
+        let message = format!("{} is neither a TTL nor a range of TTLs", value.shown());
         reading.wrong_at(value, message, format!("write: rewrite {usage}"));
         return None;
     };
     Some(RewriteField::Ttl { names, least, most })
 }
 
-/// Reads a TTL, or a range of them.
+/// Reads a TTL or a range of TTLs.
 fn ttl_range(text: &str) -> Option<(u32, u32)> {
     let number = |text: &str| {
         let is_digits = text.bytes().all(|octet| octet.is_ascii_digit());
@@ -280,7 +293,7 @@ fn rcode(words: &[&Token], reading: &mut Reading<'_>) -> Option<RewriteField> {
             .map(Rcode)
             .or_else(|| Rcode::of_mnemonic(&token.text));
         if code.is_none() {
-            let message = format!("{} is no response code", token.shown());
+            let message = format!("{} is not a response code", token.shown());
             let fix = format!("write one by name, or as a number up to {MAX_RCODE}");
             reading.wrong_at(token, message, fix);
         }
@@ -312,7 +325,7 @@ fn cname(words: &[&Token], reading: &mut Reading<'_>) -> Option<RewriteField> {
             to: name::normal(&to.text),
         });
     };
-    // Only whole names are completed with a dot here, as in CoreDNS.
+    // Only whole names get a last dot here, as in CoreDNS.
     let targets = NameMatch::parse_lower(kind, from, reading)?;
     let to = match &targets {
         NameMatch::Exact(_) => name::normal(&to.text),

@@ -1,53 +1,53 @@
-//! `rewrite name`: which names become which, and what is done to the reply.
+//! `rewrite name`: replaces names in questions, and changes replies.
 
 use corefile::lexer::Token;
 
 use crate::config::pattern::Pattern;
 use crate::rewrite::Reading;
 
-/// How the rule is written, for messages.
+/// The syntax of the rule, for messages.
 const USAGE: &str = "write: rewrite name [exact|prefix|suffix|substring|regex] FROM TO [answer auto|name RE TO|value RE TO]";
-/// The highest number of a group that a replacement may have; CoreDNS's.
+/// The highest group number of a replacement, as in CoreDNS.
 const MAX_GROUP: usize = 100;
 
-/// Which names a rule is for: their text in lower case, with the dot at its end.
+/// The names that a rule matches, as text in lower case with the last dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameMatch {
-    /// This one.
+    /// This name.
     Exact(String),
-    /// Those that begin so.
+    /// Names that begin with this.
     Prefix(String),
-    /// Those that end so, within a label too.
+    /// Names that end with this, which may be a part of a label.
     Suffix(String),
-    /// Those that hold this.
+    /// Names that contain this.
     Substring(String),
-    /// Those in which this is found.
+    /// Names in which this is found.
     Regex(Pattern),
 }
 
-/// What is done to the reply of a rewritten question besides what undoes the rewriting.
+/// A change of the reply, besides undoing the rewriting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerRule {
-    /// Owners in which this is found become that.
+    /// Replaces owners in which this is found.
     Name(Pattern, String),
-    /// Names in the data in which this is found become that.
+    /// Replaces names in the data in which this is found.
     Value(Pattern, String),
 }
 
-/// `name`.
+/// A rule for names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameRule {
-    /// Which names.
+    /// The names to replace.
     pub names: NameMatch,
-    /// What they, or the part of them, become.
+    /// The replacement for the name, or for the part that matches.
     pub to: String,
-    /// Whether names in the reply are put back.
+    /// Whether names in the reply are restored.
     pub auto: bool,
-    /// What else is done to the reply.
+    /// Further changes of the reply.
     pub answers: Vec<AnswerRule>,
 }
 
-/// A name in lower case with the dot at its end.
+/// A name in lower case with its last dot.
 pub(super) fn normal(text: &str) -> String {
     let mut text = text.to_ascii_lowercase();
     let escapes = text
@@ -63,12 +63,12 @@ pub(super) fn normal(text: &str) -> String {
 }
 
 impl NameMatch {
-    /// Reads which names by its kind; texts are completed with a dot.
+    /// Reads the names of a kind. Texts get a last dot.
     pub(super) fn parse(kind: &Token, from: &Token, reading: &mut Reading<'_>) -> Option<Self> {
         Self::read(kind, from, normal(&from.text), &from.text, reading)
     }
 
-    /// The same, but only a whole name is completed, and the expression is in lower case.
+    /// As [`Self::parse`], but only a whole name gets a last dot, and the expression is in lower case.
     pub(super) fn parse_lower(
         kind: &Token,
         from: &Token,
@@ -83,7 +83,7 @@ impl NameMatch {
         }
     }
 
-    /// Makes a matcher of a kind.
+    /// Makes the matcher of a kind.
     fn read(
         kind: &Token,
         from: &Token,
@@ -101,7 +101,7 @@ impl NameMatch {
             "substring" => Some(Self::Substring(text)),
             "regex" => Pattern::parse(from, expression, reading.report).map(Self::Regex),
             _ => {
-                let message = format!("{} is no way to compare names", kind.shown());
+                let message = format!("{} is not a way to compare names", kind.shown());
                 let fix = "write exact, prefix, suffix, substring or regex";
                 reading.wrong_at(kind, message, fix);
                 None
@@ -109,7 +109,7 @@ impl NameMatch {
         }
     }
 
-    /// Whether a name, in lower case, is one of them.
+    /// Whether it matches a name, which must be in lower case.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         match self {
@@ -121,7 +121,7 @@ impl NameMatch {
         }
     }
 
-    /// What a name becomes when it, or the part that fits, becomes `to`; `None` when it is none of them.
+    /// The name with `to` in place of itself or of the part that matches; `None` when it does not match.
     #[must_use]
     pub fn replaced(&self, name: &str, to: &str) -> Option<String> {
         match self {
@@ -140,7 +140,7 @@ impl NameMatch {
     }
 }
 
-/// `to` with `{0}`, `{1}`, … replaced by what the groups found, in their order; `None` when nothing is found.
+/// `to` with `{0}`, `{1}`, … replaced by the text of the groups; `None` when the pattern is not found.
 #[must_use]
 pub fn filled(pattern: &Pattern, text: &str, to: &str) -> Option<String> {
     let groups = pattern.regex().captures(text)?;
@@ -154,11 +154,11 @@ pub fn filled(pattern: &Pattern, text: &str, to: &str) -> Option<String> {
     Some(filled)
 }
 
-/// Warns about a beginning of names that was completed with a dot.
+/// Warns about a prefix that got a last dot.
 fn warn_of_dot(from: &Token, text: &str, reading: &mut Reading<'_>) {
     if from.text.to_ascii_lowercase() != text {
         let message = format!(
-            "{} has become \"{text}\": only names whose first labels are these begin so",
+            "{} has become \"{text}\": it matches only names that begin with exactly these labels",
             from.shown()
         );
         let fix = "write whole labels with a dot at the end, or a regex";
@@ -166,7 +166,7 @@ fn warn_of_dot(from: &Token, text: &str, reading: &mut Reading<'_>) {
     }
 }
 
-/// Reads the words behind `name`.
+/// Reads the words after `name`.
 pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<NameRule> {
     let (names, to, rest) = match words {
         [] | [_] => {
@@ -189,7 +189,7 @@ pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<NameR
     Some(rule)
 }
 
-/// Reports a replacement that has more groups than its expression.
+/// Reports a replacement with more groups than its expression.
 fn check_groups(pattern: &Pattern, to: &Token, reading: &mut Reading<'_>) -> Option<()> {
     let used = (0..=MAX_GROUP).filter(|number| to.text.contains(&format!("{{{number}}}")));
     if used.count() <= pattern.groups() {
@@ -201,15 +201,15 @@ fn check_groups(pattern: &Pattern, to: &Token, reading: &mut Reading<'_>) -> Opt
     None
 }
 
-/// Reads what is done to the reply: `answer auto`, `answer name RE TO`, `answer value RE TO`, the word
-/// `answer` once at least.
+/// Reads the changes of the reply: `answer auto`, `answer name RE TO`, `answer value RE TO`. The word `answer` is
+/// needed once only.
 fn answers(words: &[&Token], rule: &mut NameRule, reading: &mut Reading<'_>) -> Option<()> {
     let mut words = words;
     let mut is_first = true;
     if let [only] = words {
         reading.wrong_at(
             only,
-            format!("{} is not all of a rule", only.shown()),
+            format!("{} does not complete the rule", only.shown()),
             USAGE,
         );
         return None;
@@ -217,14 +217,14 @@ fn answers(words: &[&Token], rule: &mut NameRule, reading: &mut Reading<'_>) -> 
     while let Some((word, rest)) = words.split_first() {
         let is_answer = word.text == "answer";
         if is_first && !is_answer {
-            let message = format!("{} stands behind the names", word.shown());
+            let message = format!("{} follows the names", word.shown());
             reading.wrong_at(word, message, USAGE);
             return None;
         }
         is_first = false;
         let rest = if is_answer { rest } else { words };
         let Some((kind, rest)) = rest.split_first() else {
-            reading.wrong_at(word, "answer of what kind?", USAGE);
+            reading.wrong_at(word, "answer needs a kind", USAGE);
             return None;
         };
         words = match (kind.text.as_str(), rest) {
@@ -248,7 +248,7 @@ fn answers(words: &[&Token], rule: &mut NameRule, reading: &mut Reading<'_>) -> 
                 return None;
             }
             _ => {
-                let message = format!("{} is no kind of answer", kind.shown());
+                let message = format!("{} is not a kind of answer", kind.shown());
                 reading.wrong_at(kind, message, USAGE);
                 return None;
             }
@@ -259,8 +259,8 @@ fn answers(words: &[&Token], rule: &mut NameRule, reading: &mut Reading<'_>) -> 
         AnswerRule::Value(..) => false,
     };
     if rule.auto && rule.answers.iter().any(renames) {
-        let fix = "take out one of the two";
-        reading.wrong("answer auto goes with no answer name", fix);
+        let fix = "remove one of the two";
+        reading.wrong("answer auto excludes answer name", fix);
         return None;
     }
     Some(())

@@ -1,4 +1,4 @@
-//! `root FOLDER`: where relative paths of a block begin.
+//! `root FOLDER`: the folder of a block's relative paths.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,27 +9,28 @@ use dns::Name;
 
 use crate::config::block::{Directive, Repeat};
 
-/// The directive; the folder is part of the other statements of the block.
+/// The directive. Its folder is read with the other statements of the block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Root;
 
 impl Directive for Root {
     const WORD: &'static str = "root";
     const USAGE: &'static str = "root FOLDER";
-    const SUMMARY: &'static str = "where relative paths of `file` and `tls` in the block begin";
+    const SUMMARY: &'static str =
+        "the folder in which relative paths of `file` and `tls` in the block begin";
     const REPEAT: Repeat = Repeat::Joined(Some("the last counts"));
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         directive.refuse_options(report);
         if directive.at_most_one(report).is_none() {
             let fix = "write: root FOLDER";
-            report.error(&directive.name.place, "root names no folder", fix);
+            report.error(&directive.name.place, "root has no folder", fix);
         }
         Some(Self)
     }
 }
 
-/// The folder that relative paths of a block begin in, wherever in the block `root` stands.
+/// The folder of a block's relative paths, wherever `root` is in the block.
 pub(crate) fn folder(directives: &[Statement]) -> Option<Arc<PathBuf>> {
     let mut roots = directives.iter().filter(|it| it.name.text == Root::WORD);
     // Of several the last counts, as in CoreDNS.

@@ -1,7 +1,8 @@
-//! `template`: replies made from the question, after templates of records.
+//! `template`: makes replies from the question and from templates of records.
 //!
-//! The directives of a block are tried in order. One whose zone, class and type fit takes the query if one of its
-//! patterns does; if none does the query goes on only where `fallthrough` says so, else it fails, as in CoreDNS.
+//! The directives of a block are tried in order. The first one whose zone, class and type match takes the query if one
+//! of its patterns matches. If none does, `fallthrough` decides whether the query continues; else it fails, as in
+//! CoreDNS.
 
 mod data;
 
@@ -22,31 +23,28 @@ use crate::template::metrics as m;
 /// The sections by their names, in the order of a template's records.
 const SECTIONS: [&str; 3] = ["answer", "authority", "additional"];
 
-/// The handler of `template`.
 #[derive(Debug)]
 pub(crate) struct TemplateHandler {
-    /// The directives, in the order of the file.
     templates: Vec<Template>,
-    /// Queries that a directive was for.
+    /// Queries that a directive took.
     matches: Tally,
-    /// Templates that could not be filled in.
+    /// Templates that failed.
     failures: Tally,
-    /// What they gave and was no record.
+    /// Texts that are no record.
     record_failures: Tally,
 }
 
-/// Which directive a query is for.
+/// The directive for a query.
 enum Choice<'t> {
-    /// None: it goes on.
+    /// None: the query continues.
     None,
-    /// One whose patterns do not fit, and that lets nothing go on.
+    /// One whose patterns do not match, without `fallthrough`.
     Stopped,
-    /// This one, for this zone; the pattern is `None` where there is none.
+    /// This one, for this zone, by the pattern at this index. `None` if it has no patterns.
     Chosen(&'t Template, &'t Name, Option<usize>),
 }
 
 impl TemplateHandler {
-    /// A handler for these directives.
     pub(crate) fn new(templates: Vec<Template>, counts: Counts<'_>) -> Self {
         Self {
             templates,
@@ -56,7 +54,7 @@ impl TemplateHandler {
         }
     }
 
-    /// The directive that a question is for.
+    /// The directive for a question.
     fn choose(&self, question: &Question<'_>) -> Choice<'_> {
         let mut text = None;
         for template in &self.templates {
@@ -90,7 +88,7 @@ impl TemplateHandler {
         Choice::None
     }
 
-    /// The reply of a directive to a request.
+    /// A directive's reply to a request.
     async fn reply(
         &self,
         (template, zone, pattern): (&Template, &Name, Option<usize>),
@@ -141,7 +139,7 @@ impl TemplateHandler {
         Outcome::Reply(reply)
     }
 
-    /// The record that a template gives.
+    /// The record of a template.
     fn record(
         &self,
         source: &gotext::Template,
@@ -158,8 +156,8 @@ impl TemplateHandler {
     }
 }
 
-/// What is counted of a class or type: its name, `other` where it has none but its number, so that strangers
-/// cannot make labels.
+/// The label of a class or type in metrics. It is `other` for a type that has only a number, so that clients cannot
+/// make up labels.
 fn label<'n>(name: &'n str, before_number: &str) -> &'n str {
     let number = name.strip_prefix(before_number);
     let is_number = number.is_some_and(|it| it.bytes().all(|octet| octet.is_ascii_digit()));
@@ -175,7 +173,6 @@ fn cname_target(record: &Record, qtype: Rtype) -> Option<Name> {
         .and_then(|target| Name::from_wire(target).ok())
 }
 
-/// SERVFAIL.
 fn failed(error: Option<String>) -> Outcome {
     Outcome::Failed(server::message::Failure {
         rcode: Rcode::SERVFAIL,

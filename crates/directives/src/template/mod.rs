@@ -16,7 +16,7 @@ use crate::config::zone;
 use crate::handlers::chain::{BuildError, Chain};
 use crate::template::handler::TemplateHandler;
 
-/// What a template may name of the question.
+/// The fields of the question that a template may use.
 const FIELDS: &[&str] = &[
     "Zone", "Name", "Class", "Type", "Match", "Group", "Message", "Question", "Remote", "Regex",
     "Meta",
@@ -25,15 +25,15 @@ const FIELDS: &[&str] = &[
 /// A directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The class it is for; 255 for all.
+    /// Its class; 255 means all.
     pub class: u16,
-    /// The type it is for; ANY for all.
+    /// Its type; ANY means all.
     pub rtype: Rtype,
-    /// The names, and those below them, that it is for.
+    /// The names that it applies to, and all names below them.
     pub zones: Vec<Name>,
-    /// The name fits one of these; none stands for any name.
+    /// The name must match one of these. An empty list matches any name.
     pub patterns: Vec<Pattern>,
     /// The records of the reply: answer, authority, additional.
     pub records: [Vec<gotext::Template>; 3],
@@ -41,14 +41,14 @@ pub struct Template {
     pub rcode: Rcode,
     /// An extended error, and its text.
     pub extended: Option<(u16, String)>,
-    /// The names, and those below them, for which the next is asked when none of the patterns fits.
+    /// Names that fall through to the next handler when no pattern matches, with all names below them.
     pub fallthrough: Vec<Name>,
 }
 
 impl Directive for Template {
     const WORD: &'static str = "template";
     const USAGE: &'static str = "template CLASS TYPE [ZONE…]";
-    const SUMMARY: &'static str = "replies made from the question, after Go's templates";
+    const SUMMARY: &'static str = "makes replies from the question, with Go templates";
     const OPTIONS: &'static str =
         "match, answer, additional, authority, rcode, ederror, fallthrough and upstream";
     const REPEAT: Repeat = Repeat::Several;
@@ -59,7 +59,7 @@ impl Directive for Template {
         let place = directive.name.place.clone();
         let [class, rtype, zones @ ..] = directive.arguments.as_slice() else {
             let fix = "write: template CLASS TYPE [ZONE...] { … }, such as template IN A";
-            report.error(&place, "template names no class and type", fix);
+            report.error(&place, "template has no class and type", fix);
             return None;
         };
         let mut template = Template {
@@ -97,7 +97,7 @@ fn word<T>(
 ) -> Option<T> {
     let value = read(&token.text);
     if value.is_none() {
-        let message = format!("{} is no {what}", token.shown());
+        let message = format!("{} is not a {what}", token.shown());
         report.error(
             &token.place,
             message,
@@ -107,7 +107,6 @@ fn word<T>(
     value
 }
 
-/// Reads an option.
 fn option(template: &mut Template, directive: &Statement, line: &Line, report: &mut Report) {
     match line.name.text.as_str() {
         "match" => {
@@ -130,10 +129,10 @@ fn option(template: &mut Template, directive: &Statement, line: &Line, report: &
         "fallthrough" => {
             template.fallthrough = zone::arguments(&line.arguments, &[Name::root()], report);
         }
-        // CoreDNS passes over it.
+        // CoreDNS ignores it.
         "upstream" => {}
         "var" | "expr" => {
-            let why = "what is filled in are the question and what the expression of match found";
+            let why = "a template may use the question and the groups of match";
             report.not_supported(
                 &line.name.place,
                 &format!("template {}", line.name.text),
@@ -144,7 +143,6 @@ fn option(template: &mut Template, directive: &Statement, line: &Line, report: &
     }
 }
 
-/// Reads the records of a section.
 fn records(line: &Line, section: &mut Vec<gotext::Template>, report: &mut Report) {
     for token in line.at_least_one("RR...", report).unwrap_or_default() {
         match gotext::Template::parse(&token.text, FIELDS) {
@@ -170,7 +168,7 @@ fn extended(line: &Line, report: &mut Report) -> Option<(u16, String)> {
         }
     };
     let Ok(number) = code.text.parse() else {
-        let message = format!("{} is no number up to 65535", code.shown());
+        let message = format!("{} is not a number up to 65535", code.shown());
         report.error(&code.place, message, "write: ederror CODE [TEXT]");
         return None;
     };
@@ -178,14 +176,14 @@ fn extended(line: &Line, report: &mut Report) -> Option<(u16, String)> {
 }
 
 impl Template {
-    /// Whether a template names metadata.
+    /// Whether a template uses metadata.
     #[must_use]
     pub fn uses_metadata(&self) -> bool {
         let mut all = self.records.iter().flatten();
         all.any(|template| template.names("Meta"))
     }
 
-    /// The words in the templates that begin with this, without it.
+    /// The words in the templates that begin with `start`, without it.
     pub(crate) fn words_after<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
         let all = self.records.iter().flatten();
         all.flat_map(move |template| template.words_after(start))

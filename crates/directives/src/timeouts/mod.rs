@@ -1,4 +1,4 @@
-//! `timeouts { read D; write D; idle D; maxtcpqueries N }`: times and limits of connections.
+//! `timeouts { read D; write D; idle D; max_age D; maxtcpqueries N }`: times and limits of connections.
 
 use std::time::Duration;
 
@@ -15,23 +15,26 @@ const TIMES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(24 * 3
 /// Times and limits of connections, where they are not the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timeouts {
-    /// How long the first request may take.
+    /// The time limit for the first request.
     pub read: Option<Duration>,
-    /// How long the client may take nothing of what is sent.
+    /// The time limit for sending while the client takes nothing.
     pub write: Option<Duration>,
-    /// How long a connection may be without a request.
+    /// The longest time without a request.
     pub idle: Option<Duration>,
+    /// The longest time of a connection.
+    pub max_age: Option<Duration>,
     /// The most requests of one connection.
     pub max_queries: Option<u64>,
 }
 
 impl Timeouts {
-    /// These, and what others say besides.
+    /// These settings, with missing ones taken from `others`.
     fn above(self, others: Self) -> Self {
         Self {
             read: self.read.or(others.read),
             write: self.write.or(others.write),
             idle: self.idle.or(others.idle),
+            max_age: self.max_age.or(others.max_age),
             max_queries: self.max_queries.or(others.max_queries),
         }
     }
@@ -40,8 +43,8 @@ impl Timeouts {
 impl Directive for Timeouts {
     const WORD: &'static str = "timeouts";
     const USAGE: &'static str = "timeouts { … }";
-    const SUMMARY: &'static str = "`read` (until the first request of a connection, 10s), `idle` (until the next, 30s), `write` (the client takes nothing, 60s), 1s to 24h; `maxtcpqueries N` (any number: -1); the last block of a listener counts";
-    const OPTIONS: &'static str = "read, write, idle and maxtcpqueries";
+    const SUMMARY: &'static str = "limits connections: `read` (time to the first request, 10s), `idle` (time to the next, 30s), `write` (time in which the client takes nothing, 60s), `max_age` (of a connection, 2h), each 1s to 24h, and `maxtcpqueries N` (1000000, -1 for any number). If several blocks of a listener have it, the last counts";
+    const OPTIONS: &'static str = "read, write, idle, max_age and maxtcpqueries";
     const REPEAT: Repeat = Repeat::Joined(Some("of each option the last counts"));
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
@@ -52,9 +55,10 @@ impl Directive for Timeouts {
                 "read" => &mut timeouts.read,
                 "write" => &mut timeouts.write,
                 "idle" => &mut timeouts.idle,
+                "max_age" => &mut timeouts.max_age,
                 "maxtcpqueries" => {
                     let value = line.value("NUMBER", max_queries, report);
-                    line.set(&mut timeouts.max_queries, value.flatten(), report);
+                    line.set(&mut timeouts.max_queries, value, report);
                     continue;
                 }
                 _ => {
@@ -67,7 +71,7 @@ impl Directive for Timeouts {
         }
         if directive.lines.is_empty() {
             let fix = format!("its options are {}", Self::OPTIONS);
-            report.error(&directive.name.place, "timeouts says nothing", fix);
+            report.error(&directive.name.place, "timeouts has no options", fix);
         }
         Some(timeouts)
     }
@@ -77,7 +81,6 @@ impl Directive for Timeouts {
     }
 }
 
-/// Reads one time.
 fn timeout(line: &Line, report: &mut Report) -> Option<Duration> {
     let [least, most] = TIMES;
     let parse = |text: &str| match duration_or_seconds(text) {
@@ -88,13 +91,13 @@ fn timeout(line: &Line, report: &mut Report) -> Option<Duration> {
     line.value("DURATION", parse, report)
 }
 
-/// Reads how many requests a connection may have; -1 for any number.
-fn max_queries(text: &str) -> Result<Option<u64>, &'static str> {
+/// Reads the number of requests on a connection; -1 is no limit.
+fn max_queries(text: &str) -> Result<u64, &'static str> {
     if text == "-1" {
-        return Ok(None);
+        return Ok(u64::MAX);
     }
     match text.parse::<u64>() {
-        Ok(number) if number > 0 => Ok(Some(number)),
+        Ok(number) if number > 0 => Ok(number),
         Ok(_) | Err(_) => Err("not a number of requests from 1, nor -1 for any number"),
     }
 }

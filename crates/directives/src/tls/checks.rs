@@ -1,4 +1,4 @@
-//! What `tls`, `tls://` keys and `transfer` say together: checked for each listener.
+//! Checks `tls`, `tls://` keys and `transfer` of each listener against each other.
 
 use corefile::place::Report;
 use dns::Name;
@@ -25,14 +25,14 @@ pub(super) fn check(blocks: &[ServerBlock], report: &mut Report) {
         {
             let message = "no key of this block begins with tls://, https://, https3:// or quic://: \
                            the certificate is not used";
-            let fix = "write tls://ZONE as a key, or take it out";
+            let fix = "write tls://ZONE as a key, or remove it";
             report.warn(&tls.place, message, fix);
         }
         if let Some(transfer) = block.get::<Transfer>()
             && !has_tls
             && !has(&|scheme| scheme == Scheme::Dns)
         {
-            let message = "zones are transferred over TCP and TLS alone, and no key of this block is for them";
+            let message = "zones are transferred only over TCP and TLS, but no key of this block is for these";
             let fix = "write ZONE or tls://ZONE as a key too";
             report.warn(&transfer.place, message, fix);
         }
@@ -40,7 +40,7 @@ pub(super) fn check(blocks: &[ServerBlock], report: &mut Report) {
     }
 }
 
-/// Reports who must use TLS for a zone that is not served over it.
+/// Reports peers that must use TLS for a zone that is not served over TLS.
 fn check_demands(block: &ServerBlock, has_tls: bool, report: &mut Report) {
     for transfer in block.all::<Transfer>() {
         let is_of_this = |zone: &&Name| {
@@ -54,17 +54,18 @@ fn check_demands(block: &ServerBlock, has_tls: bool, report: &mut Report) {
                 continue;
             }
             if !has_tls {
-                let message = "this asks for tls, and no key of this block begins with tls://";
+                let message = "tls is required here, but no key of this block begins with tls://";
                 report.warn(place, message, "write tls://ZONE as a key too");
             } else if let Some(zone) = plain {
-                let message = format!("this asks for tls, and no key with tls:// is for {zone}");
+                let message =
+                    format!("tls is required here, but no key with tls:// matches {zone}");
                 report.warn(place, message, format!("write tls://{zone} as a key too"));
             }
         }
     }
 }
 
-/// Reports a listener without a certificate, with several, or without one for those who need it.
+/// Reports a listener without a certificate, with several, or without the authority that its peers' certificates need.
 fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut Report) {
     let keys = blocks.iter().flat_map(|block| &block.zones);
     let key = keys.filter(|key| key.scheme == listener.scheme && key.port == listener.port);
@@ -77,11 +78,11 @@ fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut 
     };
     for tls in blocks.iter().filter_map(|block| block.get::<Tls>()) {
         if !tls.is_same(first) {
-            let message = format!("another tls of this listener stands at {}", first.place);
+            let message = format!("this listener has another tls at {}", first.place);
             report.error(
                 &tls.place,
                 message,
-                "a listener has one: write the same in both",
+                "a listener has one certificate: write the same in both",
             );
         }
     }

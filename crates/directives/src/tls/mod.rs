@@ -1,6 +1,6 @@
 //! `tls CERT KEY [CA] { client_auth … }`: the certificate of a block's `tls://` listeners, and those of clients.
 //!
-//! As CoreDNS has it, but for client certificates that would be taken unverified: `request` looks at none,
+//! As in CoreDNS, except that no client certificate is accepted without verification: `request` ignores certificates,
 //! and `require` is not supported. The files are read when listeners are bound, and again when they change.
 
 mod checks;
@@ -16,13 +16,13 @@ use crate::config::block::{Directive, ServerBlock};
 /// The certificate of listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
     /// The file of certificates, the server's own first.
     pub certificate: PathBuf,
     /// The file of the private key.
     pub key: PathBuf,
-    /// The file of those who sign the certificates of clients.
+    /// The file of the authorities for clients' certificates.
     pub ca: Option<PathBuf>,
     /// Whether clients need a certificate.
     pub client_auth: ClientAuth,
@@ -31,11 +31,11 @@ pub struct Tls {
 /// Whether clients need a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// They are not asked for one.
+    /// They need none.
     Never,
-    /// One that is given is verified.
+    /// A certificate is verified if the client sends one.
     IfGiven,
-    /// Each needs one that can be verified.
+    /// Each needs one, and it is verified.
     Always,
 }
 
@@ -43,7 +43,7 @@ pub enum ClientAuth {
 const WORDS: &str = "nocert|request|verify_if_given|require_and_verify";
 
 impl Tls {
-    /// Whether the two say the same, wherever they stand.
+    /// Whether two directives are equal, apart from their places.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let Self {
             place: _,
@@ -62,7 +62,7 @@ impl Tls {
 impl Directive for Tls {
     const WORD: &'static str = "tls";
     const USAGE: &'static str = "tls CERT KEY [CA] { client_auth … }";
-    const SUMMARY: &'static str = "the certificate for the keys of the block with `tls://`, `https://`, `https3://` and `quic://`, PEM files; read again when they change";
+    const SUMMARY: &'static str = "the certificate for the keys with `tls://`, `https://`, `https3://` and `quic://`, in PEM files. They are read again when they change";
     const OPTIONS: &'static str = "client_auth";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
@@ -98,7 +98,7 @@ impl Directive for Tls {
             }
             (ClientAuth::Never, Some(ca)) => {
                 let message =
-                    "the CA is for certificates of clients, and no client is asked for one";
+                    "the CA is for certificates of clients, but no client is asked for one";
                 report.warn(&ca.place, message, "write: client_auth verify_if_given");
             }
         }
@@ -122,19 +122,19 @@ fn read_client_auth(line: &Line, report: &mut Report) -> Option<ClientAuth> {
     match token.text.as_str() {
         "nocert" => Some(ClientAuth::Never),
         "request" => {
-            let message = "client_auth request: certificates of clients are not looked at";
+            let message = "client_auth request: certificates of clients are not verified";
             report.warn(&token.place, message, "write verify_if_given, or nocert");
             Some(ClientAuth::Never)
         }
         "require" => {
-            let why = "a certificate that is not verified says nothing; write require_and_verify";
+            let why = "an unverified certificate proves nothing; write require_and_verify";
             report.not_supported(&token.place, "client_auth require", why);
             None
         }
         "verify_if_given" => Some(ClientAuth::IfGiven),
         "require_and_verify" => Some(ClientAuth::Always),
         _ => {
-            let message = format!("client_auth {}: no such word", token.shown());
+            let message = format!("client_auth {}: not a mode", token.shown());
             report.error(&token.place, message, format!("write: client_auth {WORDS}"));
             None
         }

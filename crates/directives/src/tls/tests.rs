@@ -1,11 +1,11 @@
-//! `tls://` keys, `tls`, `nsid`, and `tls` in `transfer`.
+//! Tests of `tls://` keys, `tls`, `nsid`, and `tls` in `transfer`.
 
 use transfer::TlsDemand;
 
 use crate::config::tests::{block, check_problems, config, problems, warnings};
 use crate::config::{ClientAuth, Nsid, Scheme, Tls, Transfer};
 
-/// A block of both schemes with these lines.
+/// A block with keys of both schemes and these lines.
 fn both(lines: &str) -> String {
     format!("z tls://z {{\n kubernetes\n{lines}\n}}\n")
 }
@@ -40,19 +40,19 @@ fn https_and_quic_keys_have_their_ports_and_take_no_port_of_others() {
     for (keys, want) in [
         (
             "tls://z:443 https://z",
-            "https:// needs port 443, which tls:// has, see Corefile:1",
+            "https:// needs port 443, but tls:// uses it, see Corefile:1",
         ),
         (
             "https3://z quic://z:443",
-            "quic:// needs port 443, which https3:// has, see Corefile:1",
+            "quic:// needs port 443, but https3:// uses it, see Corefile:1",
         ),
         (
             "z:853 quic://z",
-            "quic:// needs port 853, which dns:// has, see Corefile:1",
+            "quic:// needs port 853, but dns:// uses it, see Corefile:1",
         ),
         (
             "z:443 https://z",
-            "https:// needs port 443, which dns:// has, see Corefile:1",
+            "https:// needs port 443, but dns:// uses it, see Corefile:1",
         ),
     ] {
         let text = format!("{keys} {{\n tls c k\n}}\n");
@@ -69,7 +69,7 @@ fn https_and_quic_keys_have_their_ports_and_take_no_port_of_others() {
     assert_eq!(
         warnings(&text),
         [
-            "Corefile:4:2: zones are transferred over TCP and TLS alone, and no key of this block is for them; \
+            "Corefile:4:2: zones are transferred only over TCP and TLS, but no key of this block is for these; \
           write ZONE or tls://ZONE as a key too"
         ]
     );
@@ -96,7 +96,7 @@ fn client_auth_has_the_words_of_coredns() {
         ),
         (
             " tls c k ca {\n client_auth x\n }",
-            "Corefile:4:14: client_auth 'x': no such word; ",
+            "Corefile:4:14: client_auth 'x': not a mode; ",
         ),
         (
             " tls c k {\n ca x\n }",
@@ -123,7 +123,7 @@ fn a_listener_has_one_certificate() {
     assert_eq!(problems(&text(" tls c k")), [""; 0]);
     check_problems(
         &text(" tls d k"),
-        &["Corefile:5:2: another tls of this listener stands at Corefile:2:2; "],
+        &["Corefile:5:2: this listener has another tls at Corefile:2:2; "],
     );
 }
 
@@ -170,7 +170,7 @@ fn what_is_demanded_and_cannot_be_is_told() {
         said[0].contains("no key of this block begins with tls://"),
         "{said:?}"
     );
-    assert!(said[1].contains("this asks for tls"), "{said:?}");
+    assert!(said[1].contains("tls is required here"), "{said:?}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn nsid_is_the_machine_or_a_text() {
     check_problems(&long, &["Corefile:2:2: nsid: the text has 129 octets; "]);
     let two = "a {\n nsid x\n}\nb {\n nsid y\n}\n";
     assert!(
-        warnings(two)[0].contains("another nsid"),
+        warnings(two)[0].contains("a different nsid"),
         "{:?}",
         warnings(two)
     );
@@ -195,7 +195,7 @@ fn each_zone_that_is_to_go_over_tls_needs_a_key_for_that() {
         let lines = "kubernetes a.example b.example\n tls c k\n transfer {\n allow ::1 tls\n }";
         warnings(&format!("{keys} {{\n {lines}\n}}\n"))
     };
-    let plain = "Corefile:5:8: this asks for tls, and no key with tls:// is for b.example.; write tls://b.example. as a key too";
+    let plain = "Corefile:5:8: tls is required here, but no key with tls:// matches b.example.; write tls://b.example. as a key too";
     assert_eq!(of("tls://a.example a.example b.example"), [plain]);
     assert_eq!(of("tls://a.example a.example tls://b.example"), [""; 0]);
     assert_eq!(of("tls://example"), [""; 0]);

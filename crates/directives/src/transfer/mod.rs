@@ -1,9 +1,9 @@
-//! `transfer [ZONES...] { to …; allow …; source ADDRESS }`: who may have a zone, and who is told when it
-//! changes.
+//! `transfer [ZONES...] { to …; allow …; source ADDRESS }`: the peers that may transfer a zone, and the secondaries
+//! that are notified.
 //!
-//! `to` is CoreDNS's, with `key` and `tls` added; `to *` means `allow *`. `allow` and ranges are ours, and
-//! so is `tls` on a line of its own, which demands TLS of all. NOTIFY goes out in datagrams,
-//! from the third try over TCP too, and never over TLS.
+//! `to` is CoreDNS's, with `key` and `tls` added; `to *` means `allow *`. `allow` and ranges are ours, and so is `tls`
+//! on a line of its own, which demands TLS of all peers. NOTIFY is sent over UDP, from the third try over TCP too, and
+//! never over TLS.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -20,69 +20,69 @@ use crate::config::block::{Directive, Repeat, ServerBlock};
 use crate::config::zone;
 use crate::config::zoned::{self, Zoned};
 
-/// Who may have some zones. Who is not named may not.
+/// The access to some zones. A peer that is not listed has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// Where it stands.
+    /// Its place in the Corefile.
     pub place: Place,
-    /// The zones it is for, and those below them.
+    /// The zones that it applies to, and all zones below them.
     pub zones: Vec<Name>,
-    /// Those who may transfer and are notified, in the order of the file.
+    /// Servers that may transfer and are notified, in the order of the file.
     pub secondaries: Vec<Secondary>,
-    /// Those who may transfer, in the order of the file.
+    /// Peers that may transfer, in the order of the file.
     pub allow: Vec<Allow>,
-    /// Where NOTIFY leaves from: at most one address of each family.
+    /// The addresses that NOTIFY is sent from: at most one of each family.
     pub sources: Vec<IpAddr>,
 }
 
-/// A server that holds our zones: it may transfer, and is notified.
+/// A server with copies of our zones: it may transfer, and is notified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secondary {
-    /// Where its address stands.
+    /// The place of its address.
     pub place: Place,
-    /// Where it is notified; it transfers from this address and any port.
+    /// The address for NOTIFY. The secondary transfers from this address and any port.
     pub address: SocketAddr,
-    /// With any of these keys its requests must be signed; NOTIFY is signed with the first. Empty:
-    /// no signing. Defined on the same listener, lower case.
+    /// Its requests must be signed with one of these keys; NOTIFY is signed with the first. Empty: no signing. The keys
+    /// are in lower case, and defined on the same listener.
     pub keys: Vec<Name>,
     /// Whether its requests must come over TLS.
     pub tls: TlsDemand,
 }
 
-/// Someone who may transfer.
+/// A peer that may transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allow {
-    /// Where the address stands.
+    /// The place of its address.
     pub place: Place,
-    /// From where.
+    /// Its address.
     pub peer: Peer,
-    /// The link an IPv6 address must come by, as the system numbers it; 0 for any.
+    /// The link that requests from an IPv6 address must arrive on, by the system's number; 0 for any.
     pub link: u32,
-    /// With any of these keys the request must be signed. Empty: no signing. Defined on the same
-    /// listener, lower case.
+    /// The request must be signed with one of these keys. Empty: no signing. The keys are in lower case, and defined on
+    /// the same listener.
     pub keys: Vec<Name>,
     /// Whether the request must come over TLS.
     pub tls: TlsDemand,
 }
 
-/// From where a request may come.
+/// The address of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// From anywhere.
+    /// Any address.
     Anyone,
-    /// From these addresses.
+    /// An address in this range.
     Network(Network),
 }
 
 impl Allow {
-    /// Whether it is for requests from there.
+    /// Whether this line is for requests from a peer, whatever keys and TLS it demands.
     pub(crate) fn is_for(&self, peer: PeerAddress) -> bool {
         self.peer.contains(peer.ip) && (self.link == 0 || self.link == peer.link)
     }
 }
 
 impl Peer {
-    /// Whether this address is one of them.
+    /// Whether the range contains an address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match self {
@@ -93,7 +93,7 @@ impl Peer {
 }
 
 impl Transfer {
-    /// The address that NOTIFY to `target` leaves from; `None`: the system's choice.
+    /// The address that NOTIFY to `target` is sent from; `None` means the system's choice.
     #[must_use]
     pub fn source_for(&self, target: IpAddr) -> Option<IpAddr> {
         self.sources
@@ -102,14 +102,14 @@ impl Transfer {
             .find(|source| source.is_ipv4() == target.is_ipv4())
     }
 
-    /// Whether requests from there may have the zones, with whatever key and TLS it takes.
+    /// Whether some line is for requests from a peer, whatever keys and TLS it demands.
     pub(crate) fn is_for(&self, peer: PeerAddress) -> bool {
         let mut to = self.secondaries.iter();
         to.any(|to| PeerAddress::from(to.address) == peer)
             || self.allow.iter().any(|allow| allow.is_for(peer))
     }
 
-    /// What each line demands of TLS, with the place of its address.
+    /// The demands of all lines for TLS, each with the place of its address.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (&Place, &TlsDemand)> {
         let of_secondaries = self.secondaries.iter().map(|to| (&to.place, &to.tls));
         let of_allowed = self.allow.iter().map(|allow| (&allow.place, &allow.tls));
@@ -133,21 +133,18 @@ impl Transfer {
     }
 }
 
-/// A line of `to` or `allow`, taken apart.
+/// The parts of a `to` or `allow` line.
 struct Parts<'a> {
-    /// The addresses.
     peers: &'a [Token],
-    /// The keys.
     keys: Vec<Name>,
-    /// What is demanded of TLS.
+    /// The demand for TLS.
     tls: TlsDemand,
 }
 
 impl Directive for Transfer {
     const WORD: &'static str = "transfer";
     const USAGE: &'static str = "transfer [ZONES…] { … }";
-    const SUMMARY: &'static str =
-        "who may have the zones, and who is told of changes; nobody without it";
+    const SUMMARY: &'static str = "the peers that may transfer the zones, and the secondaries that are notified. Without it no peer may";
     const OPTIONS: &'static str = "to, allow, source and tls";
     const REPEAT: Repeat = Repeat::Several;
 
@@ -190,7 +187,7 @@ impl Directive for Transfer {
         warn_of_unkeyed(&transfer, report);
         warn_of_twins(&transfer.secondaries, report);
         if !named {
-            let message = "transfer names nobody";
+            let message = "transfer names no peer";
             report.error(
                 &transfer.place,
                 message,
@@ -221,8 +218,8 @@ impl Zoned for Transfer {
     }
 }
 
-/// Warns where one line asks an address for a key or for TLS that another one lets in without: the first line that
-/// fits permits, whichever it is.
+/// Warns if one line demands a key or TLS of an address, and another line does not: the first line that matches
+/// permits.
 fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
     let asks = |keys: &[Name], tls: &TlsDemand| {
         let tls = match tls {
@@ -246,7 +243,7 @@ fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
             .find_map(|(lax, (other, by), (other_key, other_tls))| {
                 let is_weaker = *key && !other_key || tls > other_tls;
                 let is_of_link = *link == 0 || *by == 0 || link == by;
-                // An open line has a warning of its own.
+                // A line for all addresses has its own warning.
                 let (Peer::Network(one), Peer::Network(two)) = (peer, other) else {
                     return None;
                 };
@@ -266,19 +263,19 @@ fn warn_of_unkeyed(transfer: &Transfer, report: &mut Report) {
                 (false, _) => "a certificate with a name",
             };
             let message = format!(
-                "whoever comes from {shared} needs {what} by line {} and none by this",
+                "a peer at {shared} needs {what} in line {}, but not in this line",
                 strict.line
             );
             report.warn(
                 lax,
                 message,
-                "write the same key and tls on both, or take one line out",
+                "write the same key and tls on both, or remove one line",
             );
         }
     }
 }
 
-/// Warns of two secondaries at one address whose requests may look the same: what one takes is told of the other, too.
+/// Warns about two secondaries at one address whose requests look the same: a transfer by one counts for the other too.
 fn warn_of_twins(secondaries: &[Secondary], report: &mut Report) {
     for (place, to) in secondaries.iter().enumerate() {
         let shares = |other: &Secondary| {
@@ -290,7 +287,7 @@ fn warn_of_twins(secondaries: &[Secondary], report: &mut Report) {
         };
         if let Some(twin) = secondaries[..place].iter().find(is_twin) {
             let message = format!(
-                "to {} cannot be told apart from {} of line {} when it transfers",
+                "to {} and {} of line {} look the same when they transfer",
                 to.address, twin.address, twin.place.line
             );
             report.warn(&to.place, message, "give each its own key");
@@ -314,7 +311,7 @@ fn parts<'a>(line: &'a Line, what: &str, report: &mut Report) -> Option<Parts<'a
     };
     let option = &line.name.text;
     if peers.is_empty() {
-        let message = format!("{option} names no address");
+        let message = format!("{option} has no address");
         report.error(&line.name.place, message, format!("write: {option} {what}"));
     }
     let mut names: Vec<Name> = Vec::new();
@@ -322,7 +319,7 @@ fn parts<'a>(line: &'a Line, what: &str, report: &mut Report) -> Option<Parts<'a
         if keys.is_empty() {
             report.error(
                 &word.place,
-                "key names no key",
+                "key has no name",
                 format!("write: {option} {what}"),
             );
         }
@@ -337,13 +334,13 @@ fn parts<'a>(line: &'a Line, what: &str, report: &mut Report) -> Option<Parts<'a
     })
 }
 
-/// Reads what stands behind `tls`: nothing, or the name that the client's certificate must have.
+/// Reads the words after `tls`: none, or the name that the client's certificate must have.
 fn tls_demand(names: &[Token], option: &str, report: &mut Report) -> TlsDemand {
     let [name, more @ ..] = names else {
         return TlsDemand::Any;
     };
     if let [extra, ..] = more {
-        let message = format!("{} is one name too many behind tls", extra.shown());
+        let message = format!("{} is one name too many after tls", extra.shown());
         let fix = format!("write tls last, with one name at most: {option} … tls NAME");
         report.error(&extra.place, message, fix);
     }
@@ -351,8 +348,8 @@ fn tls_demand(names: &[Token], option: &str, report: &mut Report) -> TlsDemand {
     if let Ok(name) = ServerName::try_from(text.to_owned()) {
         return TlsDemand::Named(name);
     }
-    let message = format!("{} is no name of a certificate", name.shown());
-    let fix = "write a DNS name or an IP address that stands in the client's certificate";
+    let message = format!("{} cannot be the name in a certificate", name.shown());
+    let fix = "write a DNS name or an IP address from the client's certificate";
     report.error(&name.place, message, fix);
     TlsDemand::Any
 }
@@ -377,7 +374,7 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             continue;
         }
         if token.text.starts_with("tls://") {
-            let why = "NOTIFY goes over UDP and TCP; `tls` behind an address has its transfers come over TLS";
+            let why = "NOTIFY goes over UDP and TCP; `tls` after an address is for its transfers";
             report.not_supported(&token.place, "tls://", why);
             continue;
         }
@@ -386,7 +383,7 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             Ok(address) => address,
             Err(error) => {
                 let fix = match text.parse::<Network>() {
-                    Ok(_) => "a range cannot be notified: write it behind allow".to_owned(),
+                    Ok(_) => "a range cannot be notified: use allow".to_owned(),
                     Err(_) => format!("write an IP address, with :PORT unless it is {DNS_PORT}"),
                 };
                 let message = format!("to: {} {error}", token.shown());
@@ -403,12 +400,8 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
             .iter()
             .find(|other| other.address == address)
         {
-            let message = format!("to {address} stands already in line {}", other.place.line);
-            report.error(
-                &place,
-                message,
-                "take one out; keys may be several on one line",
-            );
+            let message = format!("to {address} is already in line {}", other.place.line);
+            report.error(&place, message, "remove one; a line may have several keys");
             continue;
         }
         transfer.secondaries.push(Secondary {
@@ -420,21 +413,21 @@ fn to(line: &Line, transfer: &mut Transfer, report: &mut Report) {
     }
 }
 
-/// Why nobody can be told at an address, and what to write.
+/// The reason why an address cannot be notified, and the fix.
 fn not_told(address: SocketAddr) -> Option<(&'static str, &'static str)> {
     let ip = address.ip().to_canonical();
     let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     if ip.is_unspecified() || ip.is_multicast() || is_broadcast {
         return Some((
-            "is no server's address",
+            "is not the address of a server",
             "write the secondary's own address",
         ));
     }
     match address {
         SocketAddr::V6(link) if link.ip().is_unicast_link_local() && link.scope_id() == 0 => {
             Some((
-                "is of a link, and does not say of which",
-                "write the interface behind it: fe80::1%eth0",
+                "is link-local, but names no interface",
+                "write the interface after it: fe80::1%eth0",
             ))
         }
         SocketAddr::V6(_) | SocketAddr::V4(_) => None,
@@ -456,7 +449,7 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
                 Ok((network, link)) => (Peer::Network(network), link),
                 Err(error) => {
                     let what = match error {
-                        AddressError::Nonsense => "is no address and no range".to_owned(),
+                        AddressError::Nonsense => "is neither an address nor a range".to_owned(),
                         AddressError::NoLink(_)
                         | AddressError::NotOfLink
                         | AddressError::PortOfLink(..) => error.to_string(),
@@ -478,8 +471,8 @@ fn allow(line: &Line, transfer: &mut Transfer, report: &mut Report) {
     }
 }
 
-/// Reads an address or a range; an address may say its link, which is 0 otherwise. What is IPv4 mapped into IPv6 is
-/// IPv4: so requests are looked at.
+/// Reads an address or a range. An address may have a link; without one it is 0. An IPv4 address that is mapped into
+/// IPv6 becomes IPv4, as the addresses of requests do.
 fn network(text: &str) -> Result<(Network, u32), AddressError> {
     let plain = text.parse().map(Network::of).ok();
     match plain.or_else(|| text.parse().ok()) {
@@ -488,10 +481,10 @@ fn network(text: &str) -> Result<(Network, u32), AddressError> {
     }
 }
 
-/// Warns about a zone that everybody may have, unless a key is asked for.
+/// Warns about a zone that everybody may transfer, unless a key is demanded.
 fn open_to_all(token: &Token, option: &str, keys: &[Name], report: &mut Report) {
     if keys.is_empty() {
-        let message = format!("{option} gives the zones to anyone and notifies nobody");
+        let message = format!("{option} allows every peer to transfer, and notifies none");
         report.warn(
             &token.place,
             message,
@@ -511,7 +504,7 @@ fn source(line: &Line, sources: &mut Vec<IpAddr>, report: &mut Report) {
         .any(|other| other.is_ipv4() == address.is_ipv4())
     {
         let message = "there is already a source of this family";
-        report.error(&line.name.place, message, "take one out");
+        report.error(&line.name.place, message, "remove one");
     } else {
         sources.push(address);
     }

@@ -1,4 +1,4 @@
-//! The directive `transfer`, and which of several counts for a zone.
+//! Tests of the directive `transfer`, and of the choice among several.
 
 use crate::config::tests::{block, config, faults, name, shown, warnings};
 use crate::config::{Apex, History, Peer, Transfer};
@@ -6,7 +6,7 @@ use crate::config::{Apex, History, Peer, Transfer};
 #[test]
 fn transfer_names_secondaries_and_others() {
     let server = block(
-        "kubernetes\ntsig {\n secret K c2VjcmV0\n}\ntransfer {\n to 192.0.2.1 [2001:db8::1]:54 key k\n \
+        "kubernetes\ntsig {\n secret K MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n}\ntransfer {\n to 192.0.2.1 [2001:db8::1]:54 key k\n \
          to 192.0.2.2\n allow 10.0.0.1/8 ::1\n allow * key k.\n source 192.0.2.9\n source 2001:db8::9\n}",
     );
     let transfer = &server.get::<Transfer>().unwrap();
@@ -54,14 +54,13 @@ fn transfer_to_all_is_a_warning_unless_a_key_is_asked_for() {
     assert_eq!(
         warnings(text),
         [
-            "Corefile:4:5: to * gives the zones to anyone and notifies nobody; name the secondaries' \
+            "Corefile:4:5: to * allows every peer to transfer, and notifies none; name the secondaries' \
          addresses, or add a key"
         ]
     );
     let transfer = config(text).servers[0].get::<Transfer>().unwrap().clone();
     assert!(transfer.secondaries.is_empty() && transfer.allow[0].peer == Peer::Anyone);
-    let keyed =
-        "a {\n kubernetes\n tsig {\n secret k c2VjcmV0\n }\n transfer {\n to * key k\n }\n}\n";
+    let keyed = "a {\n kubernetes\n tsig {\n secret k MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n }\n transfer {\n to * key k\n }\n}\n";
     assert_eq!(warnings(keyed), [""; 0]);
 }
 
@@ -78,7 +77,7 @@ fn an_address_of_a_link_says_which() {
 #[test]
 fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
     let of = |lines: &str| {
-        let tsig = "tsig {\n secret k c2VjcmV0\n }\n";
+        let tsig = "tsig {\n secret k MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n }\n";
         warnings(&format!(
             "a {{\n kubernetes\n {tsig} transfer {{\n {lines}\n }}\n}}\n"
         ))
@@ -86,18 +85,17 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
     assert_eq!(
         of("to 192.0.2.1 key k\n allow 192.0.2.0/24"),
         [
-            "Corefile:8:8: whoever comes from 192.0.2.1 needs a key by line 7 and none by this; write the same key \
-             and tls on both, or take one line out"
+            "Corefile:8:8: a peer at 192.0.2.1 needs a key in line 7, but not in this line; write the same key and tls on both, or remove one line"
         ]
     );
     let within = of("allow 192.0.2.0/24 key k\n allow 192.0.2.128/25");
     assert!(
-        within[0].contains("from 192.0.2.128 needs a key"),
+        within[0].contains("a peer at 192.0.2.128 needs a key"),
         "{within:?}"
     );
     let named = of("allow 192.0.2.1 tls ns.example\n allow 192.0.2.0/24 tls");
-    let want = "from 192.0.2.1 needs a certificate with a name by line 7";
-    // There are others, for the block has no TLS.
+    let want = "needs a certificate with a name in line 7";
+    // The block has other faults, as it has no TLS.
     assert!(named.iter().any(|it| it.contains(want)), "{named:?}");
     let two = of("to 192.0.2.1:54\n to 192.0.2.1:55 key k");
     assert_eq!(two.len(), 1, "two servers at one address: {two:?}");
@@ -122,15 +120,21 @@ fn a_line_that_lets_in_what_another_one_asks_a_key_for_is_a_warning() {
 #[test]
 fn nobody_can_be_told_at_such_an_address() {
     for (line, want) in [
-        ("to 0.0.0.0", "2:4: to: '0.0.0.0' is no server's address"),
-        ("to ff02::1", "2:4: to: 'ff02::1' is no server's address"),
+        (
+            "to 0.0.0.0",
+            "2:4: to: '0.0.0.0' is not the address of a server",
+        ),
+        (
+            "to ff02::1",
+            "2:4: to: 'ff02::1' is not the address of a server",
+        ),
         (
             "to 224.0.0.1",
-            "2:4: to: '224.0.0.1' is no server's address",
+            "2:4: to: '224.0.0.1' is not the address of a server",
         ),
         (
             "to fe80::1",
-            "2:4: to: 'fe80::1' is of a link, and does not say of which",
+            "2:4: to: 'fe80::1' is link-local, but names no interface",
         ),
         (
             "to fe80::1%no-such",
@@ -165,15 +169,15 @@ fn transfer_is_checked() {
         ("to 10.0.0.0/8", "2:4: to: '10.0.0.0/8' is not an address"),
         (
             "to 192.0.2.1 192.0.2.1:53",
-            "2:14: to 192.0.2.1:53 stands already in line 3",
+            "2:14: to 192.0.2.1:53 is already in line 3",
         ),
         (
             "to 192.0.2.1 tls a b",
-            "2:20: 'b' is one name too many behind tls",
+            "2:20: 'b' is one name too many after tls",
         ),
         (
             "allow * tls a_b/c",
-            "2:13: 'a_b/c' is no name of a certificate",
+            "2:13: 'a_b/c' cannot be the name in a certificate",
         ),
         (
             "to 192.0.2.1\ntls x",
@@ -181,18 +185,21 @@ fn transfer_is_checked() {
         ),
         (
             "to tls://192.0.2.1",
-            "2:4: tls://: not supported: NOTIFY goes over UDP and TCP; `tls` behind an address has its transfers come over TLS",
+            "2:4: tls://: not supported: NOTIFY goes over UDP and TCP; `tls` after an address is for its transfers",
         ),
-        ("to 192.0.2.1 key", "2:14: key names no key"),
-        ("to key k", "2:1: to names no address"),
+        ("to 192.0.2.1 key", "2:14: key has no name"),
+        ("to key k", "2:1: to has no address"),
         (
             "to 192.0.2.1 key k",
             "2:4: no tsig on this listener has the key k.",
         ),
-        ("allow x", "2:7: allow: 'x' is no address and no range"),
+        (
+            "allow x",
+            "2:7: allow: 'x' is neither an address nor a range",
+        ),
         (
             "allow 10.0.0.0/33",
-            "2:7: allow: '10.0.0.0/33' is no address and no range",
+            "2:7: allow: '10.0.0.0/33' is neither an address nor a range",
         ),
         (
             "to 192.0.2.1\nsource x",
@@ -210,14 +217,14 @@ fn transfer_is_checked() {
             "{line}"
         );
     }
-    assert_eq!(faults("transfer"), ["1:1: transfer names nobody"]);
+    assert_eq!(faults("transfer"), ["1:1: transfer names no peer"]);
 }
 
 #[test]
 fn of_two_transfers_for_one_zone_the_first_counts() {
     let text = "a {\n kubernetes\n transfer {\n to ::1\n }\n transfer a {\n to ::2\n }\n}\n";
     let said = warnings(text);
-    let want = "6:2: there is a transfer for a. in line 3 already, that one counts";
+    let want = "6:2: a. already has a transfer in line 3, which counts";
     assert!(said.iter().any(|line| line.contains(want)), "{said:?}");
     let server = config(text).servers.remove(0);
     let secondaries = &server.for_zone::<Transfer>(&name("a")).unwrap().secondaries;
@@ -259,7 +266,7 @@ fn a_directive_for_no_zone_of_its_block_is_warned_about() {
     assert_eq!(
         warnings("a {\n kubernetes\n history b {\n versions 1\n }\n}\n"),
         [
-            "Corefile:3:2: history is for no zone that this block writes; name one of the zones of \
+            "Corefile:3:2: history names no zone of this block; name one of the zones of \
          kubernetes"
         ]
     );
@@ -268,14 +275,14 @@ fn a_directive_for_no_zone_of_its_block_is_warned_about() {
 #[test]
 fn two_at_one_address_that_sign_alike_are_a_warning() {
     let of = |lines: &str| {
-        let tsig = "tsig {\n secret k c2VjcmV0\n secret l c2VjcmV0\n }\n";
+        let tsig = "tsig {\n secret k MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n secret l MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n }\n";
         warnings(&format!(
             "a {{\n kubernetes\n {tsig} transfer {{\n {lines}\n }}\n}}\n"
         ))
     };
     let said = |port: &str, place: &str| {
         format!(
-            "Corefile:{place}: to 192.0.2.1:{port} cannot be told apart from 192.0.2.1:53 of line 8 when it transfers; give each its own key"
+            "Corefile:{place}: to 192.0.2.1:{port} and 192.0.2.1:53 of line 8 look the same when they transfer; give each its own key"
         )
     };
     assert_eq!(

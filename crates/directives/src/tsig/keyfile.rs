@@ -1,7 +1,7 @@
 //! Key files as BIND writes them: `key "name" { algorithm hmac-sha256; secret "base64"; };`.
 //!
-//! Comments are those of `named.conf`: `//` and `#` to the end of the line, `/* … */`. Nothing but `key`
-//! statements may stand in the file. Messages repeat no word of it but names of keys.
+//! Comments are those of `named.conf`: `//` and `#` to the end of the line, `/* … */`. Only `key` statements are
+//! allowed. Messages repeat no word of the file except names of keys.
 
 use std::sync::Arc;
 
@@ -12,13 +12,11 @@ use dns::tsig::Algorithm;
 use crate::tsig::secret::Secret;
 use crate::tsig::{ALGORITHMS, SECRET_MEND, TsigKey};
 
-/// A word of the file.
 struct Word {
-    /// Where it starts.
+    /// The place of its first character.
     place: Place,
-    /// The text, without quotes.
     text: String,
-    /// Whether it was quoted, and so is never punctuation.
+    /// Whether it was quoted. A quoted word is never punctuation.
     quoted: bool,
 }
 
@@ -29,10 +27,10 @@ impl Word {
     }
 }
 
-/// What to write.
+/// The syntax, for messages.
 const MEND: &str = "write: key \"NAME\" { algorithm hmac-sha256; secret \"BASE64\"; };";
 
-/// Reads a key file. What is wrong goes to the report, with the file's own places.
+/// Reads a key file. Problems are reported with places in that file.
 pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<TsigKey> {
     let words = words(file, text, report);
     let end = words
@@ -48,7 +46,7 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Tsi
     while let Some(word) = reader.words.next() {
         empty = false;
         if !word.is("key") {
-            let message = "a key file has only key statements";
+            let message = "a key file may have only key statements";
             reader.report.error(&word.place, message, MEND);
             reader.skip();
             continue;
@@ -56,23 +54,21 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Tsi
         keys.extend(reader.key());
     }
     if empty {
-        report.error(&Place::start_of(file), "no key in this file", MEND);
+        report.error(&Place::start_of(file), "this file has no key", MEND);
     }
     keys
 }
 
-/// Reads statements.
 struct Reader<'a> {
-    /// What is left.
+    /// The words not yet read.
     words: std::iter::Peekable<std::vec::IntoIter<Word>>,
     /// The place of the last word.
     end: Place,
-    /// Takes what is wrong.
     report: &'a mut Report,
 }
 
 impl Reader<'_> {
-    /// Reads a key behind the word `key`.
+    /// Reads a key after the word `key`.
     fn key(&mut self) -> Option<TsigKey> {
         let name = self
             .words
@@ -116,7 +112,7 @@ impl Reader<'_> {
                     algorithm = value.text.parse().ok();
                     if algorithm.is_none() {
                         self.report
-                            .error(&value.place, "no such algorithm for a key", ALGORITHMS);
+                            .error(&value.place, "not an algorithm for a key", ALGORITHMS);
                     }
                 }
                 ("secret", Some(value)) => {
@@ -151,7 +147,7 @@ impl Reader<'_> {
         (algorithm, secret)
     }
 
-    /// Takes a punctuation; anything else is reported and the statement skipped.
+    /// Reads a punctuation mark. Anything else is reported, and the statement is skipped.
     fn expect(&mut self, text: &str) -> bool {
         let found = self.words.next_if(|word| word.is(text)).is_some();
         if !found {
@@ -161,7 +157,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Reports that something else should stand here.
+    /// Reports that another word is expected here.
     fn expected(&mut self, what: &str) {
         let message = format!("{what} is missing before this");
         match self.words.peek() {
@@ -172,7 +168,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips to the end of the statement.
     fn skip(&mut self) {
         let mut depth = 0_usize;
         for word in self.words.by_ref() {
@@ -192,7 +187,7 @@ fn is_punctuation(text: &str) -> bool {
     matches!(text, "{" | "}" | ";")
 }
 
-/// What the word reader is within.
+/// The scanner's position in the grammar of words.
 enum State {
     /// White space.
     Between,
@@ -210,15 +205,14 @@ enum State {
 struct Scanner {
     /// The place of the next character.
     place: Place,
-    /// Where the quote or the inside of the comment began.
+    /// The start of the quoted word or comment.
     start: Place,
-    /// The character before.
+    /// The previous character.
     previous: char,
-    /// The words so far; the last may be growing.
+    /// The words so far. The last one may be incomplete.
     words: Vec<Word>,
 }
 
-/// The words of a key file.
 fn words(file: &Arc<str>, text: &str, report: &mut Report) -> Vec<Word> {
     let place = Place::start_of(file);
     let start = place.clone();
@@ -268,12 +262,12 @@ impl Scanner {
         }
     }
 
-    /// Takes one character outside quotes and comments; `within` a word or not.
+    /// Reads one character outside of quotes and comments; `within` says whether it continues a word.
     fn bare(&mut self, within: bool, c: char, next: Option<char>) -> State {
         match (c, next) {
             ('#', _) | ('/', Some('/')) => State::Line,
             ('/', Some('*')) => {
-                // The '*' that opens a comment does not close it as well.
+                // The '*' that opens a comment does not close it too.
                 let column = self.place.column.saturating_add(2);
                 self.start = Place {
                     column,

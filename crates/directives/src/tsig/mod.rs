@@ -1,8 +1,7 @@
 //! `tsig [ZONES...] { secret NAME BASE64 [ALGORITHM]; secrets FILE }`: the keys of a listener.
 //!
-//! Which zones ask for a key is said in `transfer`. `require` and `require_opcode`, with which CoreDNS
-//! asks for signatures on queries, are refused; the zones are read for them. Messages from
-//! here repeat no word of a `secret` line.
+//! `transfer` says which zones need a key. `require` and `require_opcode`, which demand signatures on queries in
+//! CoreDNS, are refused. ZONES only matters to them. Messages from here repeat no word of a `secret` line.
 
 mod keyfile;
 pub(crate) mod secret;
@@ -24,18 +23,18 @@ use crate::tsig::secret::Secret;
 /// A key for signing messages (RFC 8945).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TsigKey {
-    /// Where it stands: in the Corefile or in a key file.
+    /// Its place, in the Corefile or in a key file.
     pub place: Place,
     /// Its name, in lower case.
     pub name: Name,
-    /// The algorithm it is for; no other is accepted with it.
+    /// Its algorithm. No other is accepted with it.
     pub algorithm: Algorithm,
     /// The secret.
     pub secret: Secret,
 }
 
 impl TsigKey {
-    /// Whether the two are one key, wherever they stand.
+    /// Whether two keys are equal, apart from their places.
     pub(crate) fn same_key(&self, other: &Self) -> bool {
         let Self {
             place: _,
@@ -50,37 +49,37 @@ impl TsigKey {
 /// A key file, which is read again when it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFile {
-    /// Where it is named.
+    /// The place that names it.
     pub place: Place,
-    /// Its name, as the places of its keys have it.
+    /// Its path, as in the places of its keys.
     pub path: Arc<str>,
 }
 
-/// The keys of a block; once all blocks are read, those of all blocks on its listeners.
+/// The keys of a block. When all blocks are read, it also has the keys of the other blocks on its listeners.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tsig {
-    /// The keys, no two of one name.
+    /// The keys. Their names differ.
     pub keys: Vec<TsigKey>,
-    /// The files that some of them are from.
+    /// The files of some of the keys.
     pub files: Vec<KeyFile>,
 }
 
-/// What to write for an algorithm.
+/// The fix for a bad algorithm.
 pub(crate) const ALGORITHMS: &str = "write hmac-sha256, or hmac-sha1, hmac-sha224, hmac-sha384, hmac-sha512, hmac-sha256-128, hmac-sha384-192, \
      hmac-sha512-256";
 
-/// What to write for a secret.
+/// The fix for a bad secret.
 pub(crate) const SECRET_MEND: &str =
     "write base64 as tsig-keygen or openssl rand -base64 32 gives it";
 
 impl Directive for Tsig {
     const WORD: &'static str = "tsig";
     const USAGE: &'static str = "tsig { … }";
-    const SUMMARY: &'static str = "keys";
+    const SUMMARY: &'static str = "TSIG keys";
     const OPTIONS: &'static str = "secret and secrets";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
-        // Read for their errors only: zones matter to `require` alone.
+        // Read for their errors only, as zones matter to `require` alone.
         for token in &directive.arguments {
             zone::argument(token, report);
         }
@@ -99,11 +98,12 @@ impl Directive for Tsig {
                     tsig.files.push(file);
                 }
                 option @ ("require" | "require_opcode") => {
-                    let why = "queries are not asked for signatures; transfer says which key a transfer needs";
+                    let why =
+                        "queries need no signature; transfer sets the keys that transfers need";
                     report.not_supported(&line.name.place, &format!("tsig {option}"), why);
                 }
                 _ => {
-                    // The word is not repeated: it may be a secret that slipped onto the next line.
+                    // The message does not repeat the word: it may be a secret that slipped onto the next line.
                     let message = "tsig has no such option";
                     report.error(
                         &line.name.place,
@@ -113,9 +113,12 @@ impl Directive for Tsig {
                 }
             }
         }
+        for key in &tsig.keys {
+            warn_of_short_secret(key, report);
+        }
         if directive.lines.is_empty() {
             let fix = "write a block with secret NAME BASE64 or secrets FILE";
-            report.error(&directive.name.place, "tsig names no key", fix);
+            report.error(&directive.name.place, "tsig has no key", fix);
         }
         Some(tsig)
     }
@@ -125,6 +128,20 @@ impl Directive for Tsig {
             let keys = block.get::<Self>().map_or(&[][..], |tsig| &tsig.keys);
             shared_keys::check_names(block, keys, report);
         }
+    }
+}
+
+/// Warns about a secret that is shorter than the hash: "less than L bytes is strongly discouraged as it would decrease
+/// the security strength of the function" (RFC 2104 section 3).
+fn warn_of_short_secret(key: &TsigKey, report: &mut Report) {
+    let (octets, wanted) = (key.secret.expose().len(), key.algorithm.hash_octets());
+    if octets < wanted {
+        let (name, algorithm) = (&key.name, key.algorithm.as_str());
+        let message = format!(
+            "the secret of key {name} has {octets} bytes, fewer than the {wanted} of {algorithm}: it is easier to guess"
+        );
+        let fix = format!("openssl rand -base64 {wanted} gives a secret");
+        report.warn(&key.place, message, fix);
     }
 }
 
@@ -167,11 +184,10 @@ fn key(line: &Line, report: &mut Report) -> Option<TsigKey> {
     })
 }
 
-/// Reads an algorithm.
 fn read_algorithm(token: &Token, report: &mut Report) -> Option<Algorithm> {
     let algorithm = token.text.parse().ok();
     if algorithm.is_none() {
-        report.error(&token.place, "no such algorithm for a key", ALGORITHMS);
+        report.error(&token.place, "not an algorithm for a key", ALGORITHMS);
     }
     algorithm
 }
@@ -201,11 +217,10 @@ fn read_key_file(file: &KeyFile, report: &mut Report) -> Vec<TsigKey> {
     }
 }
 
-/// The keys of blocks that share listeners as they are now, their key files read again.
+/// The current keys of blocks that share listeners, with their key files read again.
 ///
 /// # Errors
-/// What is wrong, at least one problem: a file, two keys of one name, a key that `transfer` names and
-/// that is gone.
+/// All problems, at least one: an unusable file, two keys of one name, or a missing key that `transfer` names.
 pub fn read_keys_again(blocks: &[&ServerBlock]) -> Result<Vec<TsigKey>, Vec<Problem>> {
     let mut report = Report::default();
     let tsigs = blocks.iter().flat_map(|block| block.all::<Tsig>());

@@ -1,29 +1,28 @@
-//! Octets that no log, message or dump may show.
+//! Bytes that no log, message or dump may show.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// A shared secret. Its `Debug` form does not contain it, and it has no `Display`.
-/// Its `==` is for comparing configurations: it takes longer the more octets agree, so signatures must
-/// not be checked with it.
+/// A shared secret. Its `Debug` form does not contain it, and it has no `Display`. Its `==` is for comparing
+/// configurations only: the time that it takes depends on the secret, so it must not check signatures.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<[u8]>);
 
-/// The text is no secret. Says nothing of the text.
+/// The text is not a valid secret. The message does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SecretError {
-    /// Not base64 (RFC 4648 section 4), padding included.
+    /// It is not base64 (RFC 4648 section 4) with padding.
     #[error("the secret is not base64")]
     Base64,
-    /// Nothing in it.
+    /// It is empty.
     #[error("the secret is empty")]
     Empty,
 }
 
 impl Secret {
-    /// Reads base64 as RFC 4648 section 4 writes it.
+    /// Reads base64 of RFC 4648 section 4.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -35,7 +34,7 @@ impl Secret {
         Ok(Self(octets.into_boxed_slice()))
     }
 
-    /// The octets themselves, for signing and checking only.
+    /// The bytes, for signing and checking only.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.0

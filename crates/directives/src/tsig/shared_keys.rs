@@ -1,4 +1,4 @@
-//! The keys of blocks that share a listener: each has those of all.
+//! The keys of blocks that share a listener: each block gets the keys of all.
 
 use corefile::place::Report;
 use dns::Name;
@@ -20,8 +20,7 @@ impl ServerBlock {
     }
 }
 
-/// Gives each block the keys, and the key files, of all blocks on its listeners; reports two different
-/// keys of one name.
+/// Gives each block the keys and key files of all blocks on its listeners. Reports two different keys of one name.
 pub(crate) fn share(blocks: &mut [ServerBlock], report: &mut Report) {
     let listeners: Vec<_> = blocks.iter().map(ServerBlock::listeners).collect();
     let own: Vec<Tsig> = blocks
@@ -46,19 +45,19 @@ pub(crate) fn share(blocks: &mut [ServerBlock], report: &mut Report) {
     }
 }
 
-/// Adds a key unless it is there; another of its name is reported.
+/// Adds a key unless it is in the list. Reports a different key of the same name.
 pub(super) fn add_key(keys: &mut Vec<TsigKey>, key: &TsigKey, report: &mut Report) {
     match keys.iter().find(|there| there.name == key.name) {
         None => keys.push(key.clone()),
         Some(there) if there.same_key(key) => {}
         Some(there) => {
-            let message = format!("another key {} stands at {}", key.name, there.place);
+            let message = format!("there is another key {} at {}", key.name, there.place);
             report.error(&key.place, message, "give one of the two another name");
         }
     }
 }
 
-/// Reports keys that `transfer` of a block names and that are not among these.
+/// Reports keys that a block's `transfer` names and that are not in `keys`.
 pub(super) fn check_names(block: &ServerBlock, keys: &[TsigKey], report: &mut Report) {
     let named = block.all::<Transfer>().flat_map(Transfer::key_names);
     for (place, name) in named {

@@ -1,11 +1,13 @@
-//! The directive `tsig` and the files of keys.
+//! Tests of the directive `tsig` and of key files.
 
 use std::fs;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use dns::tsig::Algorithm;
 
 use crate::config::read_keys_again;
-use crate::config::tests::{block, config, faults, name, read};
+use crate::config::tests::{block, config, faults, name, read, warnings};
 
 #[test]
 fn keys_have_algorithms_and_are_of_the_listener() {
@@ -35,6 +37,27 @@ fn keys_have_algorithms_and_are_of_the_listener() {
 }
 
 #[test]
+fn a_secret_shorter_than_its_hash_is_a_warning() {
+    // security, further findings: five bytes passed without a word.
+    let base64 = |octets: usize| STANDARD.encode(vec![7; octets]);
+    for (octets, algorithm, is_short) in [
+        (5, "hmac-sha256", true),
+        (31, "hmac-sha256", true),
+        (32, "hmac-sha256", false),
+        (32, "hmac-sha512", true),
+        (64, "hmac-sha512", false),
+        (20, "hmac-sha1", false),
+    ] {
+        let secret = base64(octets);
+        let text = format!("a {{\n tsig {{\n secret k {secret} {algorithm}\n }}\n}}\n");
+        let said = warnings(&text);
+        let is_said = said.iter().any(|line| line.contains("bytes, fewer than"));
+        assert_eq!(is_said, is_short, "{octets} {algorithm}: {said:?}");
+        assert!(!said.concat().contains(&secret), "{said:?}");
+    }
+}
+
+#[test]
 fn one_key_may_stand_twice_but_not_two_of_one_name() {
     let tsig = |secret: &str| format!("tsig {{\n secret k {secret}\n }}\n");
     let text = |port: u16, secret: &str| {
@@ -49,12 +72,12 @@ fn one_key_may_stand_twice_but_not_two_of_one_name() {
     let said = read(&text(53, "c2VjcmV1")).unwrap_err();
     assert!(
         said.to_string()
-            .contains("another key k. stands at Corefile:3:9"),
+            .contains("there is another key k. at Corefile:3:9"),
         "{said}"
     );
 }
 
-/// What comes of a key file: its keys' names and algorithms, and what is said with `FILE` for its name.
+/// Reads a key file: the names and algorithms of its keys, and the problems, in which `FILE` is its name.
 fn key_file(text: &str) -> (Vec<(String, Algorithm)>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys");
@@ -111,7 +134,7 @@ fn key_files_are_read_again_and_checked_as_at_the_start() {
         again().unwrap(),
         ["fixed.".to_owned(), "old.".to_owned(), "new.".to_owned()]
     );
-    // A key that is still in use may not go.
+    // A key that is still in use cannot be removed.
     write(&key("new", "c2VjcmV0"));
     let said = again().unwrap_err();
     assert!(
@@ -121,7 +144,7 @@ fn key_files_are_read_again_and_checked_as_at_the_start() {
     write(&format!("{}{}", key("old", "AAAA"), key("fixed", "AAAA")));
     let said = again().unwrap_err();
     assert!(
-        said.starts_with("FILE:2:5: another key fixed. stands at Corefile:4:9"),
+        said.starts_with("FILE:2:5: there is another key fixed. at Corefile:4:9"),
         "{said}"
     );
     write("key old {\n algorithm hmac-sha256;\n secret \"c2Vj\n");
@@ -154,11 +177,11 @@ fn key_files_are_read_as_bind_writes_them() {
 #[test]
 fn key_files_are_checked_with_their_own_places() {
     for (text, want) in [
-        ("", vec!["FILE:1:1: no key in this file"]),
+        ("", vec!["FILE:1:1: this file has no key"]),
         (
             "key k { algorithm hmac-md5; secret c2VjcmV; };",
             vec![
-                "FILE:1:19: no such algorithm for a key",
+                "FILE:1:19: not an algorithm for a key",
                 "FILE:1:36: the secret is not base64",
             ],
         ),
@@ -172,7 +195,7 @@ fn key_files_are_checked_with_their_own_places() {
         (
             "options { a b; };\nkey k { secret c2VjcmV0; };",
             vec![
-                "FILE:1:1: a key file has only key statements",
+                "FILE:1:1: a key file may have only key statements",
                 "FILE:2:5: this key has no algorithm",
             ],
         ),
@@ -206,7 +229,7 @@ fn key_files_are_checked_with_their_own_places() {
         (
             "/* key",
             vec![
-                "FILE:1:1: no key in this file",
+                "FILE:1:1: this file has no key",
                 "FILE:1:3: this comment is never closed",
             ],
         ),
@@ -233,7 +256,7 @@ fn tsig_is_checked_and_never_repeats_a_secret() {
         ),
         (
             "secret k U0VDUkVU hmac-md5",
-            "2:19: no such algorithm for a key",
+            "2:19: not an algorithm for a key",
         ),
         ("secret k U0VDUkV", "2:10: the secret is not base64"),
         ("secret k \"\"", "2:10: the secret is empty"),
@@ -244,11 +267,11 @@ fn tsig_is_checked_and_never_repeats_a_secret() {
         ("U0VDUkVU", "2:1: tsig has no such option"),
         (
             "require AXFR",
-            "2:1: tsig require: not supported: queries are not asked for signatures; transfer says which key a transfer needs",
+            "2:1: tsig require: not supported: queries need no signature; transfer sets the keys that transfers need",
         ),
         (
             "require_opcode all",
-            "2:1: tsig require_opcode: not supported: queries are not asked for signatures; transfer says which key a transfer needs",
+            "2:1: tsig require_opcode: not supported: queries need no signature; transfer sets the keys that transfers need",
         ),
         ("secrets", "2:1: secrets needs an argument"),
     ] {
@@ -259,8 +282,8 @@ fn tsig_is_checked_and_never_repeats_a_secret() {
             "{line}: {got:?}"
         );
     }
-    assert_eq!(faults("tsig"), ["1:1: tsig names no key"]);
-    // A line that ends up elsewhere is not repeated either.
+    assert_eq!(faults("tsig"), ["1:1: tsig has no key"]);
+    // A word on the wrong line is not repeated either.
     for text in [
         "a {\n}\nsecret k U0VDUkVU/+..\n}\n",
         ". {\n log\n secret k U0VDUkVU { \n}\n",

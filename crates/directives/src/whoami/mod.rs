@@ -1,4 +1,4 @@
-//! `whoami`: the client's address, port and transport are told to it, whatever it asks for.
+//! `whoami`: tells the client its own address, port and transport, whatever the question.
 
 use corefile::parser::Statement;
 use corefile::place::Report;
@@ -11,8 +11,8 @@ use server::message::{Outcome, Question, Reply, Request};
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::handlers::chain::{BuildError, Chain};
 
-/// The TTL of both records, CoreDNS's.
-const TTL: Ttl = Ttl::decode(0);
+/// The TTL of both records, as in CoreDNS.
+const TTL: Ttl = Ttl::ZERO;
 
 /// The directive, and its handler.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +54,7 @@ fn reply(request: &Request) -> Reply {
     let below = request.name.child(transport);
     let mut reply = Reply::empty(Whoami::WORD, Rcode::NOERROR, flags::AA);
     reply.additional = vec![record(request.name.clone(), rtype, rdata)];
-    // The longest names have none below them.
+    // A name of full length has no names below it.
     let port = below.map(|owner| record(owner, Rtype::SRV, port));
     reply.additional.extend(port);
     reply

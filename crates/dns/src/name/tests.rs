@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::SortKey;
 
-/// A name from text, for tests.
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
 }
@@ -145,8 +144,7 @@ fn pointers_must_point_back() {
     assert_eq!(Name::decode(&message, 3), Ok((name("a.z."), 7)));
 }
 
-/// A chain of pointers that all point back ends; but a message has room for 8 000 of them, and for thousands of names
-/// that begin at its end.
+/// A message has room for 8 000 pointers that point back, and for thousands of names that begin at the last one.
 #[test]
 fn a_chain_of_pointers_is_followed_so_far_and_no_further() {
     let mut message = vec![1, b'z', 0, 0xc0, 0];
@@ -172,6 +170,35 @@ pub(super) fn any_name() -> impl Strategy<Value = Name> {
     })
 }
 
+/// RFC 1035 section 4.1.4, and 126 pointers at most: the name's wire form, and where what is behind it begins. A pointer
+/// leads to a place before the labels that it ends.
+fn decode_plainly(octets: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
+    let (mut wire, mut end, mut first, mut pointers) = (Vec::new(), None, at, 0);
+    loop {
+        let length = *octets.get(at)?;
+        if length >= 0xc0 {
+            let low = *octets.get(at + 1)?;
+            end = end.or(Some(at + 2));
+            at = usize::from(u16::from_be_bytes([length & 0x3f, low]));
+            pointers += 1;
+            if at >= first || pointers > 126 {
+                return None;
+            }
+            first = at;
+            continue;
+        }
+        if length > 63 {
+            return None;
+        }
+        let behind = at + 1 + usize::from(length);
+        wire.extend_from_slice(octets.get(at..behind)?);
+        at = behind;
+        if length == 0 {
+            return (wire.len() <= 255).then_some((wire, end.unwrap_or(behind)));
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn text_and_wire_read_back(name in any_name()) {
@@ -193,7 +220,7 @@ proptest! {
 
     #[test]
     fn key_order_is_canonical_order(left in any_name(), right in any_name()) {
-        // The definition itself: labels from the right, octet by octet in lower case, absent first.
+        // The definition itself: labels from the right, octet by octet in lower case, an absent octet first.
         let canonical = |name: &Name| -> Vec<Vec<u8>> {
             let mut labels: Vec<_> = name.labels().map(<[u8]>::to_ascii_lowercase).collect();
             labels.reverse();
@@ -203,8 +230,11 @@ proptest! {
     }
 
     #[test]
-    fn decoding_never_panics(octets in prop::collection::vec(any::<u8>(), 0..80), at in 0usize..90) {
-        let decoded = Name::decode(&octets, at);
-        prop_assert!(decoded.is_err() || at < octets.len());
+    fn any_octets_decode_as_rfc_1035_says_or_not_at_all(
+        octets in prop::collection::vec(prop_oneof![0u8..5, 0xc0u8..0xc2, any::<u8>()], 0..80),
+        at in 0usize..90,
+    ) {
+        let decoded = Name::decode(&octets, at).map(|(name, end)| (name.as_wire().to_vec(), end));
+        prop_assert_eq!(decoded.ok(), decode_plainly(&octets, at));
     }
 }

@@ -13,8 +13,8 @@ const fn is_plain(octet: u8) -> bool {
         )
 }
 
-/// The text of a wire name without escapes, which almost all are: the octets of the name, but with a dot behind each
-/// label instead of the length in front of it.
+/// The text of a wire name without escapes, as almost all names are: the name's octets, with a dot after each label
+/// instead of the length before it.
 fn plain_text<'a>(wire: &[u8], buffer: &'a mut [u8; MAX_NAME_OCTETS]) -> Option<&'a str> {
     let octets = wire.len().checked_sub(1)?;
     let mut rest = buffer.get_mut(..octets)?;
@@ -34,12 +34,12 @@ fn plain_text<'a>(wire: &[u8], buffer: &'a mut [u8; MAX_NAME_OCTETS]) -> Option<
     str::from_utf8(&buffer[..octets]).ok()
 }
 
-/// The text of an uncompressed wire name, as [`Name`](super::Name) has it.
+/// The text of an uncompressed wire name, in the form of [`Name`](super::Name).
 #[derive(Clone, Copy)]
 pub struct WireText<'a>(pub &'a [u8]);
 
 impl WireText<'_> {
-    /// Writes it.
+    /// Writes the text.
     pub fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
         if self.0 == [0] {
             return out.write_str(".");

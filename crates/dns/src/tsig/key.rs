@@ -22,22 +22,22 @@ pub enum Algorithm {
     Sha224,
     /// hmac-sha256.
     Sha256,
-    /// hmac-sha256, half of the MAC.
+    /// hmac-sha256, its MAC cut to half.
     Sha256Half,
     /// hmac-sha384.
     Sha384,
-    /// hmac-sha384, half of the MAC.
+    /// hmac-sha384, its MAC cut to half.
     Sha384Half,
     /// hmac-sha512.
     Sha512,
-    /// hmac-sha512, half of the MAC.
+    /// hmac-sha512, its MAC cut to half.
     Sha512Half,
 }
 
 /// The text names no algorithm we have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown TSIG algorithm \"{0}\": take hmac-sha256, hmac-sha224, hmac-sha384, hmac-sha512 or, for old peers, hmac-sha1"
+    "unknown TSIG algorithm \"{0}\": write hmac-sha256, hmac-sha224, hmac-sha384, hmac-sha512 or, for old peers, hmac-sha1"
 )]
 pub struct UnknownAlgorithm(String);
 
@@ -54,7 +54,7 @@ impl Algorithm {
         Self::Sha512Half,
     ];
 
-    /// The name, as text without the root's dot.
+    /// The name as text, without the root's dot.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Algorithm {
         }
     }
 
-    /// The same with a MAC that is not cut. Some peers cut the MAC and keep this name.
+    /// The algorithm with an uncut MAC. Some peers cut the MAC and use this name.
     pub(super) const fn uncut(self) -> Self {
         match self {
             Self::Sha1 | Self::Sha224 | Self::Sha256 | Self::Sha384 | Self::Sha512 => self,
@@ -93,12 +93,11 @@ impl Algorithm {
         }
     }
 
-    /// Whether this is its name in wire form, in letters of any case.
+    /// Whether a name in wire form is the algorithm's, whatever the case of its letters.
     pub(super) fn is_named(self, wire: &[u8]) -> bool {
         self.wire().eq_ignore_ascii_case(wire)
     }
 
-    /// The function that computes it with a secret.
     fn hasher(self, secret: &[u8]) -> Hasher {
         let of_ring = |algorithm| Hasher::Ring(hmac::Key::new(algorithm, secret));
         match self {
@@ -112,7 +111,9 @@ impl Algorithm {
         }
     }
 
-    pub(super) const fn hash_octets(self) -> usize {
+    /// Octets of the hash: a secret should have as many (RFC 2104 section 3).
+    #[must_use]
+    pub const fn hash_octets(self) -> usize {
         match self {
             Self::Sha1 => 20,
             Self::Sha224 => 28,
@@ -149,7 +150,7 @@ impl FromStr for Algorithm {
 /// The most octets of a hash.
 const MAX_HASH_OCTETS: usize = 64;
 
-/// Computes MACs; holds a secret.
+/// Computes MACs with the secret that it holds.
 enum Hasher {
     Ring(hmac::Key),
     Sha224(Box<Hmac<Sha224>>),
@@ -179,10 +180,9 @@ impl Hasher {
 
 /// A key that is shared with a peer.
 pub struct Key {
-    /// The name, in lower case.
     pub(super) name: Name,
     pub(super) algorithm: Algorithm,
-    /// The secret, as the MAC's implementation holds it.
+    /// The secret, in the form of the MAC's implementation.
     hasher: Hasher,
 }
 
@@ -197,7 +197,7 @@ impl Key {
         }
     }
 
-    /// The key's name, in lower case.
+    /// The name, in lower case.
     #[must_use]
     pub const fn name(&self) -> &Name {
         &self.name
@@ -210,13 +210,13 @@ impl Key {
         names + RECORD_OCTETS + self.algorithm.mac_octets()
     }
 
-    /// The MAC over pieces, as long as it is sent.
+    /// The MAC over pieces, cut as it is sent.
     pub(super) fn mac(&self, pieces: &[&[u8]]) -> Vec<u8> {
         self.hasher.mac(pieces)[..self.algorithm.mac_octets()].to_vec()
     }
 
-    /// Whether a MAC, or the front of one, is the right one. Both sides are hashed once more, so the time
-    /// this takes says nothing of where they differ.
+    /// Whether a MAC, cut or whole, is right. Both sides are hashed once more, so the time taken does not show where
+    /// they differ.
     pub(super) fn is_mac(&self, pieces: &[&[u8]], mac: &[u8]) -> bool {
         let right = self.hasher.mac(pieces);
         let Some(front) = right[..self.algorithm.hash_octets()].get(..mac.len()) else {
@@ -237,7 +237,7 @@ impl fmt::Debug for Key {
 pub struct Keys(HashMap<Name, Arc<Key>>);
 
 impl Keys {
-    /// Keys; of two with one name the last counts.
+    /// Takes keys. Of two with one name the last counts.
     #[must_use]
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(
@@ -254,24 +254,24 @@ impl Keys {
     }
 }
 
-/// The keys as they are now: they may be exchanged while others read them.
+/// The current keys, which can be replaced while others read them.
 #[derive(Debug, Default)]
 pub struct KeyRing(ArcSwap<Keys>);
 
 impl KeyRing {
-    /// A ring with these keys.
+    /// Starts with these keys.
     #[must_use]
     pub fn new(keys: Keys) -> Self {
         Self(ArcSwap::from_pointee(keys))
     }
 
-    /// The keys for one request.
+    /// The keys for one request. They stay the same until the guard is dropped.
     #[must_use]
     pub fn current(&self) -> arc_swap::Guard<Arc<Keys>> {
         self.0.load()
     }
 
-    /// Replaces the keys. Exchanges that began with the old ones end with them.
+    /// Replaces the keys. Exchanges that began with the old keys continue with them.
     pub fn replace(&self, keys: Keys) {
         self.0.store(Arc::new(keys));
     }

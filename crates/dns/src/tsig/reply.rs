@@ -1,4 +1,4 @@
-//! The TSIG record of a reply, besides its MAC.
+//! Reads the error and the time of a reply's TSIG record, without a check of its MAC.
 
 use super::Tsig;
 
@@ -7,8 +7,8 @@ use super::Tsig;
 pub struct ReplyTsig {
     /// The error: 0, 16 BADSIG, 17 BADKEY, 18 BADTIME, 22 BADTRUNC (RFC 8945 section 3).
     pub error: u16,
-    /// The server's time of day, in seconds since 1970: from the other data of BADTIME, else the time of signing. 0 if
-    /// there is none.
+    /// The server's time of day, in seconds since 1970: for BADTIME from the other data, else the time of signing. 0 if
+    /// neither is there.
     pub server_time: u64,
 }
 

@@ -1,4 +1,4 @@
-//! By rule of RFC 8945; hickory's signer and verifier are the other side.
+//! Tests by rule of RFC 8945. hickory's signer and verifier are the other side.
 
 mod fuzz;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::testing::{key, name, query};
 use crate::tsig_place;
 
-/// Keys with the test key and one of each other algorithm.
+/// The test key, and one key of each other algorithm.
 fn keys() -> Keys {
     Keys::new([
         key("k."),
@@ -20,7 +20,6 @@ fn keys() -> Keys {
     ])
 }
 
-/// A signed request and its MAC.
 fn signed(key: &Key, time: u64) -> (Vec<u8>, Vec<u8>) {
     let mut octets = query(7, "z.", Rtype::SOA);
     let mac = sign_request(key, &mut octets, time);
@@ -37,7 +36,7 @@ fn word(raw: &[u8], now: u64) -> String {
     }
 }
 
-/// Puts another MAC of any length into a signed request of key `k.`.
+/// Replaces the MAC of a request that key `k.` signed. The new one may have any length.
 fn with_mac(raw: &[u8], mac: &[u8]) -> Vec<u8> {
     let at = tsig_place(raw).unwrap();
     let rr = RawRecord::parse(raw, at).unwrap();
@@ -64,7 +63,7 @@ fn e01_each_algorithm_verifies_what_it_signed() {
                 matches!(verdict, Verdict::Valid(_)),
                 "{algorithm:?}: {verdict:?}"
             );
-            // Requests of ours name the whole algorithm.
+            // Our requests name the whole algorithm.
             let shorter = algorithm.wire().len() - algorithm.uncut().wire().len();
             assert_eq!(
                 raw.len() + shorter,
@@ -156,7 +155,7 @@ fn e05_a_clock_that_is_off_is_badtime() {
     assert_eq!(at(NOW - 300), "valid k.");
     assert_eq!(at(NOW + 300), "valid k.");
     assert_eq!(at(NOW + 301), "BadTime");
-    // The MAC comes first: a wrong one says nothing of the time.
+    // The MAC is checked first: a wrong MAC says nothing about the time.
     let wrong = Key::new(&name("k."), Algorithm::Sha256, b"another secret");
     assert_eq!(word(&signed(&wrong, 0).0, NOW), "BadSig");
 }
@@ -283,7 +282,7 @@ fn e01_macs_are_those_of_rfc_4231() {
     }
 }
 
-/// A key of SHA-1 is one that was written so: a request that names SHA-1 for another key is BADKEY.
+/// Only a key that names SHA-1 takes SHA-1. A request that names it for another key is BADKEY.
 #[test]
 fn e03_sha1_is_accepted_for_keys_that_name_it_only() {
     let named = Key::new(&name("sha1."), Algorithm::Sha1, b"x");
@@ -321,7 +320,7 @@ fn e06_a_key_of_a_cut_algorithm_takes_the_whole_ones_name_too() {
     assert_eq!(word(&with_mac(&raw, &mac[..15]), NOW), "malformed");
 }
 
-/// Rotation: a request in flight is answered with the key it came with.
+/// Rotation: the answer to a request is signed with the key that the request came with.
 #[test]
 fn exchanged_keys_count_from_the_next_request() {
     let ring = KeyRing::new(Keys::new([key("old.")]));
@@ -338,6 +337,24 @@ fn exchanged_keys_count_from_the_next_request() {
 }
 
 proptest::proptest! {
+    #[test]
+    fn e12_a_request_with_one_octet_changed_is_valid_only_where_nothing_signed_differs(
+        place in proptest::prelude::any::<proptest::sample::Index>(),
+        octet in proptest::prelude::any::<u8>(),
+    ) {
+        let (raw, _) = signed(&key("k."), NOW);
+        let (at, tsig_at) = (place.index(raw.len()), tsig_place(&raw).unwrap());
+        let mut changed = raw.clone();
+        changed[at] = octet;
+        // RFC 8945 section 4.3: the original ID is signed in place of the message's, and names in lower case.
+        let is_in_name = (tsig_at..tsig_at + 3).contains(&at) || (tsig_at + 13..tsig_at + 26).contains(&at);
+        let is_same = changed == raw || at < 2 || (is_in_name && octet.eq_ignore_ascii_case(&raw[at]));
+        let is_valid = tsig_place(&changed).is_some_and(|tsig_at| {
+            matches!(verify(&keys(), &changed, tsig_at, NOW), Verdict::Valid(_))
+        });
+        proptest::prop_assert_eq!(is_valid, is_same, "octet {} of {:?} is {}", at, raw, octet);
+    }
+
     #[test]
     fn e12_no_octets_make_the_check_panic(tail in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..90)) {
         let mut raw = query(7, "z.", Rtype::SOA);

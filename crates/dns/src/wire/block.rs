@@ -1,5 +1,5 @@
-//! Writes records of one owner and type together, as a zone stores them. Most differ only in their data, so the part
-//! before the data is made once.
+//! Writes the records of one owner and type together, in the form of a zone's node. Most differ only in their data, so
+//! the part before the data is made once.
 
 use super::{MessageWriter, Section};
 use crate::{OwnerRef, RrBlock, RrRef};
@@ -8,7 +8,7 @@ use crate::{OwnerRef, RrBlock, RrRef};
 const FIXED_OCTETS: usize = 8;
 
 impl MessageWriter {
-    /// Writes as many records as fit, takes them off the front of `block`, and gives their number.
+    /// Writes as many records as fit and removes them from the front of `block`. Returns their number.
     pub fn block(&mut self, section: Section, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> u64 {
         let before = self.counts[section as usize];
         let in_order = !block.rtype.compresses_rdata();
@@ -21,7 +21,7 @@ impl MessageWriter {
         u64::from(self.counts[section as usize] - before)
     }
 
-    /// Writes records each by itself, so many at most; whether there was room for all of these.
+    /// Writes at most `most` records one by one. Returns whether all of them fit.
     fn by_table(
         &mut self,
         section: Section,
@@ -56,8 +56,8 @@ impl MessageWriter {
         has_room
     }
 
-    /// Writes records whose owner follows the last one in order, until there is no room; false when the table has to
-    /// write the rest.
+    /// Writes records whose owner follows the last one in order, until there is no room. Returns false if the table has
+    /// to write the rest.
     fn in_order(&mut self, section: Section, owner: OwnerRef<'_>, block: &mut RrBlock<'_>) -> bool {
         let Some((_, end)) = block.first() else {
             return true;
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::{Rtype, Ttl, flags};
 
-    /// An owner of `z.` by its key.
+    /// The owner in `z.` with this key.
     fn owner(key: &[u8]) -> OwnerRef<'_> {
         OwnerRef {
             key,

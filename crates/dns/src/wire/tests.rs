@@ -1,4 +1,4 @@
-//! Messages are read back by hickory's decoder, which knows nothing of how they were written.
+//! Tests that read messages back with hickory's decoder, which shares no code with the writer.
 
 use hickory_proto::op::Message;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::flags;
 use crate::testing::{line, name, record};
 use crate::{RecordText, Ttl};
 
-/// Writes records into one message; gives it and the lines that went in.
+/// Writes records into one message. Returns it and the records' lines.
 fn written(limit: usize, lines: &[&str]) -> (Vec<u8>, Vec<String>) {
     let mut writer = MessageWriter::new(9);
     writer.begin(false, limit, 7, flags::QR);
@@ -36,7 +36,7 @@ fn read(message: &[u8]) -> Vec<String> {
     message.answers.iter().map(line).collect()
 }
 
-/// How many pointers stand in a message of records without data that may look like one.
+/// The octets of a message with these records.
 fn octets_of(lines: &[&str]) -> usize {
     written(MAX_MESSAGE_OCTETS, lines).0.len()
 }
@@ -46,7 +46,7 @@ fn repeated_owners_that_differ_in_digits_alone_all_become_pointers() {
     let mut writer = MessageWriter::new(13);
     writer.begin(false, 16_384, 7, flags::QR);
     let mut unpointed = Vec::new();
-    // Ten endpoints of each of many Services, as clusters have them.
+    // Ten endpoints of each of many Services, as in a cluster.
     for (service, endpoint) in (0..).flat_map(|service| (0..10).map(move |of| (service, of))) {
         let number: u32 = service * 9000 + endpoint;
         let address = format!(

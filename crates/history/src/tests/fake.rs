@@ -264,7 +264,7 @@ impl Past for Fake {
         if *zone == name("z.") {
             return Ok(Serial::decode(7));
         }
-        Err(AuditError::Refused(format!("nothing of {zone} is held")))
+        Err(AuditError::Refused(format!("no version of {zone} is held")))
     }
 
     fn grounds(&self, _: &Name, _: Rtype) -> Result<Grounds, AuditError> {

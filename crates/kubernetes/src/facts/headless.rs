@@ -21,7 +21,7 @@ pub struct HeadlessService {
 /// Service costs one Service.
 #[derive(Debug, Default)]
 pub struct HeadlessServices {
-    /// `None` until everything was listed for the first time.
+    /// `None` until all objects are listed for the first time.
     known: ArcSwapOption<Known>,
 }
 

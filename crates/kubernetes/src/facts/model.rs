@@ -216,7 +216,7 @@ impl Fact {
         }
     }
 
-    /// Where the fact came from.
+    /// The origin of the fact.
     #[must_use]
     pub const fn origin(&self) -> &Origin {
         match self {

@@ -49,7 +49,7 @@ enum Test {
     NotIn(BTreeSet<String>),
 }
 
-/// Why an expression is not a selector.
+/// The reason why an expression is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectorError {
     /// An unexpected word or symbol.

@@ -35,7 +35,7 @@ pub struct CatalogMember {
 #[derive(Debug, Default)]
 pub struct CatalogLabels {
     members: HashMap<Name, Vec<u8>>,
-    /// How often a zone was removed, by its first label.
+    /// The number of times that a zone was removed, by its first label.
     left: BTreeMap<Vec<u8>, u32>,
 }
 
@@ -77,7 +77,7 @@ impl CatalogLabels {
         label(zone, left)
     }
 
-    /// How often each zone was removed when only `members` are left.
+    /// The number of times that each zone was removed when only `members` are left.
     fn left_after(&self, members: &[CatalogMember]) -> BTreeMap<Vec<u8>, u32> {
         let mut left = self.left.clone();
         let listed: HashSet<&Name> = members.iter().map(|member| &member.zone).collect();

@@ -75,7 +75,7 @@ pub fn render_external<'a>(
     let mut out = writer.out;
     if reserved && !out.records.is_empty() {
         out.records.clear();
-        let message = format!("it has no name in {zone}: the zone's own names are there");
+        let message = format!("it has no name in {zone}: the zone has its own names there");
         out.report(Kind::Service, &service.key, message);
     }
     out
@@ -101,13 +101,11 @@ impl Writer<'_> {
         if left_out > 0 {
             let message = if self.ports.iter().all(|port| port.name.is_empty()) {
                 format!(
-                    "{left_out} of its load balancers' host names left out: \
-                     an alias stands alone, and no port has a name"
+                    "{left_out} of its load balancers' host names left out: an alias allows no other records, and no port has a name"
                 )
             } else {
                 format!(
-                    "{left_out} of its load balancers' host names stand only at the names of its ports: \
-                     an alias stands alone"
+                    "{left_out} of its load balancers' host names are only at the names of its ports: an alias allows no other records"
                 )
             };
             self.out.report(self.kind, self.key, message);
@@ -219,7 +217,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "1 of its load balancers' host names left out: an alias stands alone, and no port has a name"
+                "1 of its load balancers' host names left out: an alias allows no other records, and no port has a name"
             ]
         );
         let (records, problems) = said("http", &["192.0.2.1"], &["lb.example"]);
@@ -229,7 +227,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "1 of its load balancers' host names stand only at the names of its ports: an alias stands alone"
+                "1 of its load balancers' host names are only at the names of its ports: an alias allows no other records"
             ]
         );
     }

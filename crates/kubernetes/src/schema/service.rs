@@ -290,8 +290,7 @@ impl<'s> Writer<'s> {
                 Some(host) => self.push(&own, Rtype::CNAME, Rdata::name(&host)),
                 None => {
                     let message = format!(
-                        "its FQDN endpoint {own} is left out: an alias stands alone, for one host \
-                         other than itself"
+                        "its FQDN endpoint {own} is left out: a name can be an alias of only one host, other than itself"
                     );
                     self.out.report(Kind::EndpointSlice, slice, message);
                 }
@@ -322,9 +321,9 @@ impl<'s> Writer<'s> {
             (None, _, _) => {}
             (Some(host), None, false) => self.alias_of(&host),
             (Some(_), _, _) => {
-                let message = "its FQDN endpoints are left out at its name: an alias cannot stand \
-                               beside other data"
-                    .to_owned();
+                let message =
+                    "its FQDN endpoints are left out at its name: an alias allows no other records"
+                        .to_owned();
                 self.out.report(self.kind, self.key, message);
             }
         }

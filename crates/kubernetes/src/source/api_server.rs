@@ -68,7 +68,7 @@ pub struct Settings {
     pub backoff_longest: Duration,
     /// After a watch of this length, pauses start again with the first one.
     pub good_watch: Duration,
-    /// How long a kind may be without a watch before the source is stale.
+    /// The time that a kind may be without a watch before the source is stale.
     pub patience: Duration,
 }
 

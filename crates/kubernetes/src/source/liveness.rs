@@ -24,7 +24,7 @@ enum Announced {
 /// A disconnected part.
 #[derive(Debug, Clone)]
 struct Down {
-    /// When it was lost, for the deadline.
+    /// The time when it was lost, for the deadline.
     since: Instant,
     wall: SystemTime,
     reason: String,
@@ -35,7 +35,7 @@ struct Down {
 pub(super) struct Liveness {
     /// `None` for a connected part.
     parts: Vec<Option<Down>>,
-    /// How long a part may be disconnected.
+    /// The time that a part may be disconnected.
     patience: Duration,
     announced: Announced,
 }
@@ -78,7 +78,7 @@ impl Liveness {
         self.parts.iter().flatten().min_by_key(|down| down.since)
     }
 
-    /// When to call [`Self::turn`] again if nothing happens before.
+    /// The time to call [`Self::turn`] again if nothing happens before.
     pub(super) fn due(&self) -> Option<Instant> {
         match self.announced {
             Announced::Stale => None,

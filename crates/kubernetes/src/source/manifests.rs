@@ -32,13 +32,13 @@ use crate::facts::Part;
 pub struct Settings {
     /// The time between two polls.
     pub poll: Duration,
-    /// How long to wait for more events after one.
+    /// The time to wait for more events after one.
     pub quiet: Duration,
     /// The longest wait for more events.
     pub longest_wait: Duration,
-    /// How long a file may be missing or empty before its objects are removed.
+    /// The time that a file may be missing or empty before its objects are removed.
     pub grace: Duration,
-    /// How long the folder may be unreadable before the source is stale.
+    /// The time that the folder may be unreadable before the source is stale.
     pub patience: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Default for Settings {
     }
 }
 
-/// Why a folder cannot be followed.
+/// The reason why a folder cannot be followed.
 #[derive(Debug, Error)]
 #[error("manifests folder {}: {reason}; name a folder that exists and can be read", dir.display())]
 pub struct FolderError {

@@ -38,16 +38,16 @@ pub enum SourceEvent {
     Changed {
         /// The change.
         change: Change,
-        /// When it arrived here, before it was parsed (the clock's `now`).
+        /// The time when it arrived here, before it was parsed (the clock's `now`).
         seen: Instant,
-        /// When the change behind an EndpointSlice happened, if the slice came by watch and says so.
+        /// The time when the change behind an EndpointSlice happened, if the slice came by watch and says so.
         triggered: Option<SystemTime>,
     },
     /// The source was disconnected for too long. The facts stay as they are.
     Stale {
         /// The affected part of the cluster.
         part: Part,
-        /// When the connection was lost.
+        /// The time when the connection was lost.
         since: SystemTime,
         /// The reason, for people.
         reason: String,

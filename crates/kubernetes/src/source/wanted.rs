@@ -1,4 +1,4 @@
-//! Which objects of a cluster a source reads.
+//! Decides on the objects of a cluster that a source reads.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -36,6 +36,7 @@ counts! {
         programming_seconds PROGRAMMING_SECONDS: Histogram = commit_seconds();
         dns_programming_seconds DNS_PROGRAMMING_SECONDS: Family<Labels, Histogram, fn() -> Histogram> = Family::new_with_constructor(dns_programming_seconds);
         commit_failures COMMIT_FAILURES: Counter;
+        peers_ahead PEERS_AHEAD: Family<Labels, Counter>;
         problems OBJECT_PROBLEMS: Gauge;
         health_seconds HEALTH_DURATION: Histogram = Histogram::new(HEALTH_BUCKETS);
         health_failures HEALTH_FAILURES: Counter;
@@ -81,6 +82,13 @@ impl Metrics {
     pub fn count_gate(&self, zone: &str, outcome: &str) {
         let labels = vec![("zone", zone.to_owned()), ("outcome", outcome.to_owned())];
         self.counts.gate.get_or_create(&labels).inc();
+    }
+
+    /// Counts a peer with a later serial than ours.
+    pub fn count_peer_ahead(&self, zone: &str, is_followed: bool) {
+        let outcome = if is_followed { "followed" } else { "ignored" };
+        let labels = vec![("zone", zone.to_owned()), ("outcome", outcome.to_owned())];
+        self.counts.peers_ahead.get_or_create(&labels).inc();
     }
 
     /// Counts a commit and the time between each of its changes and their publication.

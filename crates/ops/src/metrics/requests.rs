@@ -1,7 +1,7 @@
 //! Counts of requests to API servers, with CoreDNS's names, labels and buckets.
 //!
 //! The labels name the host: clusters behind one server share a count. The counts outlive the sources, which a reload
-//! makes again.
+//! replaces.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use crate::metrics::{Labels, counts};
 
-/// All requests read.
+/// All requests are reads.
 const VERB: &str = "GET";
 
 /// The default buckets of Prometheus's own client for Go, which CoreDNS uses.
@@ -33,7 +33,7 @@ counts! {
 }
 
 impl RequestMetrics {
-    /// Counts an answer, or that there was none.
+    /// Counts an answer, or a request without one.
     pub fn count(&self, host: &str, code: Option<u16>) {
         let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
         let labels = vec![
@@ -44,13 +44,13 @@ impl RequestMetrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Notes how long a list took, its answer included; not used for watches, which are meant to be long.
+    /// Counts the time of a list, its answer included. Watches are not counted, as they are meant to be long.
     pub fn took(&self, host: &str, time: Duration) {
         let histogram = self.seconds.get_or_create(&by_host(host));
         histogram.observe(time.as_secs_f64());
     }
 
-    /// Notes how long a request waited for its turn.
+    /// Counts the time that a request waited for its turn.
     pub fn waited(&self, host: &str, time: Duration) {
         let histogram = self.waits.get_or_create(&by_host(host));
         histogram.observe(time.as_secs_f64());

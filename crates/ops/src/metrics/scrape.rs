@@ -19,14 +19,14 @@ pub struct Sample {
     pub metric: Metric,
     /// The values of its labels, in their order.
     pub labels: Vec<String>,
-    /// The value; of a histogram the sum.
+    /// The value; for a histogram the sum.
     pub value: f64,
-    /// Of a histogram the bounds of its buckets, each with the count of values between it and the bound before.
+    /// For a histogram the bounds of its buckets, each with the count of values between it and the bound before.
     pub buckets: Vec<(f64, u64)>,
 }
 
 impl Sample {
-    /// A histogram with its labels; `counts`: one for each bound, and one above all.
+    /// A histogram with its labels. `counts` has one number for each bound, and one for the values above all bounds.
     #[must_use]
     pub fn histogram(
         metric: Metric,

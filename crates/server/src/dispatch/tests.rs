@@ -1,4 +1,4 @@
-//! By rule, without sockets: octets in, octets out.
+//! Tests of the rules, without sockets: octets in, octets out.
 
 mod signed;
 mod transfers;
@@ -27,7 +27,7 @@ fn an_answer_copies_id_question_and_rd_and_sets_aa() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
     let octets = desk.octets(&query(0xbeef, "wWw.Z.", Rtype::A));
     assert_eq!(octets[..4], [0xbe, 0xef, 0x85, 0x00]);
-    // The question's letters as they came (0x20).
+    // The reply has the letters of the question (0x20).
     assert_eq!(octets[12..19], *b"\x03wWw\x01Z\x00");
     let mut without_rd = query(1, "www.z.", Rtype::A);
     without_rd[2] = 0;
@@ -38,6 +38,9 @@ fn an_answer_copies_id_question_and_rd_and_sets_aa() {
         ["wWw.z. 60 IN A 10.0.0.1"]
     );
     assert!(message.edns.is_none());
+    // conformance 8
+    let soa = line(&desk.ask(&query(1, "Z.", Rtype::SOA)).answers[0]);
+    assert!(soa.starts_with("Z. 60 IN SOA ns.z. "), "{soa}");
 }
 
 /// RFC 2308 section 5: the TTL of a negative answer is the lesser of the SOA's TTL and its minimum.
@@ -87,6 +90,20 @@ fn what_cannot_be_read_is_formerr_or_silence() {
     let mut pointer = good;
     pointer[12..14].copy_from_slice(&[0xc0, 12]);
     assert_eq!(desk.code(&pointer), (1, None));
+}
+
+/// transfer D6; RFC 8906 section 3.1.4: an operation that is not known is NOTIMP, whatever comes behind the header.
+#[test]
+fn another_operation_is_notimp_before_its_records_are_read() {
+    let mut desk = Desk::with(&["www A 10.0.0.1"]);
+    // DSO with a keepalive (RFC 8490 section 7.1): no counts, then TLVs.
+    let mut dso = vec![0, 1, 6 << 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    dso.extend_from_slice(&[0, 1, 0, 8, 0, 0, 0x3a, 0x98, 0, 0, 0x3a, 0x98]);
+    assert_eq!(desk.code(&dso), (4, None));
+    let mut cut = query(1, "www.z.", Rtype::A);
+    cut[2] = 5 << 3;
+    cut.truncate(20);
+    assert_eq!(desk.code(&cut), (4, None));
 }
 
 #[test]
@@ -247,7 +264,7 @@ fn an_rrset_larger_than_any_message_is_given_as_far_as_it_fits_with_tc() {
     let message = Message::from_vec(&octets).unwrap();
     assert!(message.metadata.truncation);
     assert_eq!(code_of(&octets), (0, None));
-    // Of 65 535 octets: header, question, and 16 for each record.
+    // A message has 65 535 octets: header, question, and 16 for each record.
     assert_eq!(message.answers.len(), (65_535 - 12 - 12) / 16);
 }
 

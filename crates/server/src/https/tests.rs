@@ -1,4 +1,4 @@
-//! Requests over HTTPS on loopback: what they get, and the limits of their connections.
+//! Tests of requests over HTTPS on loopback: their responses, and the limits of connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,24 +27,20 @@ use crate::{Listener, Proto, TlsIdentity};
 
 /// A server with a listener for HTTPS.
 struct Site {
-    /// The server.
     running: Running,
-    /// Where it listens.
+    /// Its address.
     address: SocketAddr,
-    /// Signed its certificate.
+    /// The authority that signed its certificate.
     authority: Authority,
 }
 
-/// A client's side of a connection.
+/// The client's end of a connection.
 enum Asks {
-    /// Over HTTP/2.
     H2(http2::SendRequest<Full<Bytes>>),
-    /// Over HTTP/1.1.
     H1(http1::SendRequest<Full<Bytes>>),
 }
 
 impl Site {
-    /// Starts a server.
     fn start(mut setup: Setup) -> Self {
         let authority = Authority::new();
         let material = authority.material("dns.example", None);
@@ -59,7 +55,6 @@ impl Site {
         }
     }
 
-    /// A connection after its handshake, with these ALPN tokens.
     async fn stream(
         &self,
         alpn: &[&str],
@@ -70,7 +65,7 @@ impl Site {
         soon(connector.connect(name, stream)).await
     }
 
-    /// A connection that speaks HTTP/2, or HTTP/1.1.
+    /// A connection with HTTP/2 or HTTP/1.1.
     async fn connect(&self, tasks: &mut JoinSet<()>, token: &str) -> Asks {
         let io = TokioIo::new(self.stream(&[token]).await.unwrap());
         if token == "h2" {
@@ -84,7 +79,6 @@ impl Site {
         }
     }
 
-    /// Waits until there is no connection.
     async fn until_empty(&self) {
         soon(async {
             while self.running.stats.tcp_open.get() > 0 {
@@ -96,7 +90,7 @@ impl Site {
 }
 
 impl Asks {
-    /// The status of the response to a request, and its body.
+    /// The status and the body of the response to a request.
     async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<(u16, Vec<u8>)> {
         let response = match self {
             Self::H2(sender) => soon(sender.send_request(request)).await?,
@@ -107,7 +101,6 @@ impl Asks {
         Ok((status, body.to_bytes().to_vec()))
     }
 
-    /// Puts a message with POST.
     async fn post(&mut self, message: &[u8]) -> hyper::Result<(u16, Vec<u8>)> {
         self.send(post(message)).await
     }
@@ -121,7 +114,6 @@ impl Asks {
     }
 }
 
-/// A request with a message.
 fn post(message: &[u8]) -> Request<Full<Bytes>> {
     Request::post("https://dns.example/dns-query")
         .header("host", "dns.example")
@@ -190,7 +182,7 @@ async fn a_bad_request_has_its_status_and_the_connection_stays() {
     assert_eq!(client.post(&www()).await.unwrap().0, 200);
 }
 
-/// RFC 8484 section 4.2.1: a reply of any response code is a success of HTTP.
+/// RFC 8484 section 4.2.1: a reply with any response code has the HTTP status 200.
 #[tokio::test]
 async fn transfers_are_refused_and_replies_are_padded() {
     let site = Site::start(Setup::small());
@@ -217,7 +209,7 @@ async fn requests_of_one_connection_wait_side_by_side_and_a_panic_is_a_servfail(
         let Asks::H2(sender) = site.connect(&mut tasks, "h2").await else {
             unreachable!("it speaks HTTP/2");
         };
-        // The client knows the limit once it has a response.
+        // The client knows the limit after its first response.
         waiting.permits.add_permits(1);
         let mut client = Asks::H2(sender.clone());
         let (status, _) = client.post(&query(0, "x.", Rtype::A)).await.unwrap();
@@ -276,6 +268,21 @@ async fn a_client_with_too_many_connections_is_refused_and_others_are_not() {
     assert!(soon(connector.connect(name, stream)).await.is_ok());
 }
 
+/// findings-server 5: it held its place as long as an idle connection.
+#[tokio::test]
+async fn half_a_first_header_is_ended_after_the_time_of_a_first_request() {
+    let mut setup = Setup::small();
+    setup.settings.tcp.first_request_timeout = Duration::from_millis(50);
+    setup.settings.tcp.idle_timeout = Duration::from_secs(3600);
+    let site = Site::start(setup);
+    let mut stream = site.stream(&["http/1.1"]).await.unwrap();
+    stream.write_all(b"POST /dns-query HTTP").await.unwrap();
+    let mut rest = Vec::new();
+    // Whether TLS is closed or cut is not the matter.
+    let _ended = soon(stream.read_to_end(&mut rest)).await;
+    assert_eq!(site.running.stats.tcp_timed_out.get(), 1);
+}
+
 #[tokio::test]
 async fn idle_connections_and_unfinished_requests_are_ended() {
     let mut setup = Setup::small();
@@ -285,11 +292,11 @@ async fn idle_connections_and_unfinished_requests_are_ended() {
     let site = Site::start(setup);
     let stats = &site.running.stats;
     let mut tasks = JoinSet::new();
-    // Nothing at all, in either version.
+    // No request at all, in either version.
     for token in ["h2", "http/1.1"] {
         let mut stream = site.stream(&[token]).await.unwrap();
         let mut rest = Vec::new();
-        // Whether TLS is closed or cut is not the matter.
+        // It does not matter whether TLS is closed or cut.
         let _ended = soon(stream.read_to_end(&mut rest)).await;
     }
     // Half a request.
@@ -304,7 +311,7 @@ async fn idle_connections_and_unfinished_requests_are_ended() {
         "{}",
         String::from_utf8_lossy(&said)
     );
-    // One that was used.
+    // A connection that was used.
     let mut client = site.connect(&mut tasks, "h2").await;
     assert_eq!(client.post(&www()).await.unwrap().0, 200);
     site.until_empty().await;
@@ -332,7 +339,7 @@ async fn a_connection_over_http_1_that_was_used_stays_as_long_as_it_may_be_idle(
 async fn a_connection_ends_with_its_last_request() {
     let mut setup = Setup::small();
     setup.settings.tcp.max_queries = Some(2);
-    // No timeout ends it.
+    // No timeout closes it.
     setup.settings.tcp.first_request_timeout = Duration::from_secs(3600);
     setup.settings.tcp.idle_timeout = Duration::from_secs(3600);
     let site = Site::start(setup);

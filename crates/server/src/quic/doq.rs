@@ -1,15 +1,14 @@
 //! DNS over QUIC (RFC 9250) on a connection: each stream has one request and its reply.
 //!
 //! # Not implemented
-//! Zone transfers (section 5.4 calls for them as an option): refused. That a request has ended is not waited for, as in
-//! CoreDNS.
+//! - Zone transfers (section 5.4 makes them optional): refused.
+//! - Waiting for the end of a request's stream: a complete message is answered, as in CoreDNS.
 
 use std::sync::Arc;
 
 use dns::Query;
 use dns::edns::Wishes;
 use quinn::{Connection, ReadExactError, RecvStream, SendStream, VarInt};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::debug;
@@ -17,30 +16,31 @@ use tracing::debug;
 use crate::message::REQUEST_OCTETS;
 use crate::own_tasks::log_end;
 use crate::quic::QuicConnection;
+use crate::quic::workers::Workers;
 use crate::requests::Requests;
 
-/// Nothing is wrong (section 4.3).
+/// No error (section 4.3).
 const NO_ERROR: u16 = 0;
 /// The server cannot answer.
 const INTERNAL_ERROR: u16 = 1;
-/// The client does not keep to the protocol.
+/// The client breaks the protocol.
 const PROTOCOL_ERROR: u16 = 2;
 /// The client asks for too much.
 const EXCESSIVE_LOAD: u16 = 4;
 
-/// Why a stream has no reply.
+/// The reason for a stream without a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// The whole connection ends with this code.
     Connection(u16),
     /// The stream ends with this code.
     Stream(u16),
-    /// The client has ended it.
+    /// The client has closed it.
     Gone,
 }
 
-/// Serves a connection to its end. `workers`: places for requests, of all connections together.
-pub(crate) async fn serve(of: QuicConnection, workers: Arc<Semaphore>) {
+/// Serves a connection to its end. `workers` are the places for requests of all connections.
+pub(super) async fn serve(of: QuicConnection, workers: Workers) {
     let mut streams = JoinSet::new();
     {
         let mut leave = std::pin::pin!(of.leave());
@@ -56,10 +56,10 @@ pub(crate) async fn serve(of: QuicConnection, workers: Arc<Semaphore>) {
                             send,
                             receive,
                         };
-                        streams.spawn(stream.serve(Arc::clone(&workers)));
+                        streams.spawn(stream.serve(workers.clone()));
                     }
                     Err(error) => {
-                        debug!(peer = %of.requests.client.peer, %error, "a connection of QUIC ended");
+                        debug!(peer = %of.requests.client.peer, %error, "a QUIC connection ended");
                         return;
                     }
                 },
@@ -70,27 +70,25 @@ pub(crate) async fn serve(of: QuicConnection, workers: Arc<Semaphore>) {
     of.connection.close(VarInt::from(NO_ERROR), b"");
 }
 
-/// A stream of a connection.
 struct Stream {
     /// The connection.
     connection: Connection,
-    /// Its requests.
     requests: Arc<Requests>,
-    /// Where the reply goes.
+    /// The direction of the reply.
     send: SendStream,
-    /// Where the request comes from.
+    /// The direction of the request.
     receive: RecvStream,
 }
 
 impl Stream {
     /// Answers the request of the stream.
-    async fn serve(mut self, workers: Arc<Semaphore>) {
+    async fn serve(mut self, workers: Workers) {
         let _in_progress = self.requests.begin();
         let Err(fault) = self.exchange(&workers).await else {
             self.requests.count_code(NO_ERROR);
             return;
         };
-        debug!(peer = %self.requests.client.peer, ?fault, "a stream of QUIC has no reply");
+        debug!(peer = %self.requests.client.peer, ?fault, "a QUIC stream got no reply");
         match fault {
             Fault::Connection(code) => {
                 self.requests.count_code(code);
@@ -98,7 +96,7 @@ impl Stream {
             }
             Fault::Stream(code) => {
                 self.requests.count_code(code);
-                // Both fail where the client was first.
+                // Both fail if the client has closed the stream already.
                 let _reset = self.send.reset(VarInt::from(code));
                 let _stopped = self.receive.stop(VarInt::from(code));
             }
@@ -106,8 +104,8 @@ impl Stream {
         }
     }
 
-    /// Reads the request, answers it once there is a place for it, and sends the reply until it has arrived.
-    async fn exchange(&mut self, workers: &Semaphore) -> Result<(), Fault> {
+    /// Reads the request, answers it when there is a place for it, and sends the reply until it has arrived.
+    async fn exchange(&mut self, workers: &Workers) -> Result<(), Fault> {
         let reading = read(&mut self.receive);
         let request = timeout(self.requests.patience(), reading)
             .await
@@ -116,15 +114,15 @@ impl Stream {
             return Err(Fault::Connection(PROTOCOL_ERROR));
         }
         let reply = {
-            // The semaphore is never closed, so this cannot fail. A slow client does not hold a place.
-            let _worker = workers.acquire().await;
+            // A slow client does not hold a place.
+            let _worker = workers.take().await;
             self.requests.reply_to(&request).await
         };
         let reply = reply.ok_or(Fault::Stream(INTERNAL_ERROR))?;
         let sending = async {
             self.send.write_all(&reply).await.map_err(|_| Fault::Gone)?;
             self.send.finish().map_err(|_| Fault::Gone)?;
-            // Until the client has it, or wants no more.
+            // Until the client has the reply, or stops the stream.
             self.send.stopped().await.map(drop).map_err(|_| Fault::Gone)
         };
         let stalled = Err(Fault::Stream(EXCESSIVE_LOAD));
@@ -133,7 +131,7 @@ impl Stream {
     }
 }
 
-/// Reads a message with its length in front (section 4.2).
+/// Reads a message with its length before it (section 4.2).
 async fn read(receive: &mut RecvStream) -> Result<Vec<u8>, Fault> {
     let fault = |error| match error {
         ReadExactError::FinishedEarly(_) => Fault::Connection(PROTOCOL_ERROR),
@@ -150,8 +148,8 @@ async fn read(receive: &mut RecvStream) -> Result<Vec<u8>, Fault> {
     Ok(message)
 }
 
-/// Whether a request keeps to the protocol: it can be read, its ID is 0, and it has no keepalive option (sections 4.2.1,
-/// 4.3.3). Any other ends the connection.
+/// Whether a request follows the protocol: it is readable, its ID is 0, and it has no keepalive option (sections 4.2.1,
+/// 4.3.3). Any other request closes the connection.
 fn is_proper(message: &[u8]) -> bool {
     let Ok(query) = Query::parse(message) else {
         return false;

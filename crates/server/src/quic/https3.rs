@@ -1,6 +1,6 @@
 //! DNS over HTTPS on a connection of QUIC: HTTP/3.
 //!
-//! The codec is that of the crate h3, with a limit of our own around it: it would hold a header of any length.
+//! The codec is the crate h3, within a limit of our own, as it would store a header of any length.
 
 mod bounded;
 
@@ -24,18 +24,18 @@ use crate::requests::Requests;
 
 pub use self::bounded::BoundedConnection;
 
-/// The most octets of a stream: a header, a message, and what frames them.
+/// The most bytes of a stream: header, message and frames.
 const STREAM_OCTETS: usize = 32 << 10;
-/// The most octets of a request's header.
+/// The most bytes of a request's header.
 const HEADER_OCTETS: u64 = 16 << 10;
-/// The most requests of a connection: h3 keeps a note of each that broke off.
+/// The most requests of a connection: h3 stores a note of each that broke off.
 const MOST_REQUESTS: u64 = 1 << 16;
-/// How long the last replies may be on their way, at least.
+/// The shortest time for which last replies may be in transit.
 const SHORTEST_DELIVERY: Duration = Duration::from_millis(50);
 
-/// A connection, as h3 sees it.
+/// A connection of h3.
 type H3 = Connection<BoundedConnection, Bytes>;
-/// A request of it.
+/// One of its requests.
 type Exchange = RequestStream<Bounded<h3_quinn::BidiStream<Bytes>>, Bytes>;
 
 /// Serves a connection to its end.
@@ -43,11 +43,11 @@ pub(crate) async fn serve(mut of: QuicConnection) {
     let most = of.settings.tcp.max_queries.unwrap_or(MOST_REQUESTS);
     of.settings.tcp.max_queries = Some(most.min(MOST_REQUESTS));
     if let Err(error) = serve_streams(&of).await {
-        debug!(peer = %of.requests.client.peer, %error, "a connection of HTTP/3 ended");
+        debug!(peer = %of.requests.client.peer, %error, "an HTTP/3 connection ended");
     }
 }
 
-/// Serves requests until the client ends, or has to go.
+/// Serves requests until the client or the server closes the connection.
 async fn serve_streams(of: &QuicConnection) -> Result<(), ConnectionError> {
     let mut leave = std::pin::pin!(of.leave());
     let mut builder = h3::server::builder();
@@ -69,7 +69,7 @@ async fn serve_streams(of: &QuicConnection) -> Result<(), ConnectionError> {
                     streams.spawn(async move {
                         let peer = requests.client.peer;
                         if let Err(error) = requests.exchange(resolver).await {
-                            debug!(%peer, %error, "a request over HTTP/3 broke off");
+                            debug!(%peer, %error, "an HTTP/3 request broke");
                         }
                     });
                 }
@@ -78,7 +78,7 @@ async fn serve_streams(of: &QuicConnection) -> Result<(), ConnectionError> {
     }
     connection.shutdown(0).await?;
     of.finish(&mut streams).await;
-    // Closing drops what is on its way.
+    // Closing drops data in transit.
     let delivery = (3 * of.connection.rtt()).max(SHORTEST_DELIVERY);
     tokio::time::sleep(delivery).await;
     Ok(())
@@ -119,7 +119,7 @@ async fn read(exchange: &mut Exchange) -> Result<Vec<u8>, StatusCode> {
     loop {
         match exchange.recv_data().await {
             Ok(Some(data)) if message.len() + data.remaining() > REQUEST_OCTETS => {
-                // RFC 9114 section 4.1.2: the client need not send the rest, and nothing is wrong.
+                // RFC 9114 section 4.1.2: the client need not send the rest, and that is no error.
                 exchange.stop_sending(Code::H3_NO_ERROR);
                 return Err(StatusCode::PAYLOAD_TOO_LARGE);
             }

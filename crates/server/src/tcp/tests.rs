@@ -1,4 +1,4 @@
-//! Connections over loopback: order, limits, patience. Time is that of the machine, with short limits.
+//! Tests of connections over loopback: order, limits, timeouts. The clock is the machine's; limits are short.
 
 use dns::Rtype;
 use dns::testing::{answers, ixfr, key, query};
@@ -10,12 +10,11 @@ use super::*;
 use crate::TcpSettings;
 use crate::testing::{Client, Running, Setup};
 
-/// A zone too large for the buffers of a connection that nobody reads.
+/// A zone that is too large for the buffers of a connection that nobody reads.
 fn large() -> Vec<String> {
     (0..300).map(|n| format!("big{n} TYPE10 60000")).collect()
 }
 
-/// A server of a large zone with these settings.
 fn running(settings: TcpSettings) -> Running {
     let lines = large();
     let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -25,11 +24,10 @@ fn running(settings: TcpSettings) -> Running {
     setup.start()
 }
 
-/// Messages of a transfer of the large zone: each large record has its own, the first with the SOA, and
-/// the rest goes into the last.
+/// The messages of a transfer of the large zone. Each large record has its own, the first with the SOA. The rest is in
+/// the last.
 const MESSAGES: usize = 301;
 
-/// Reads a transfer of the large zone.
 async fn transfer(client: &mut Client) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while messages.len() < MESSAGES {
@@ -38,14 +36,12 @@ async fn transfer(client: &mut Client) -> Vec<Vec<u8>> {
     messages
 }
 
-/// The first and the last record of a transfer.
 fn ends(messages: &[Vec<u8>]) -> [String; 2] {
     let first = answers(&messages[..1]).swap_remove(0);
     let last = answers(&messages[messages.len() - 1..]).pop();
     [first, last.expect("the last message has records")]
 }
 
-/// Waits for a condition.
 async fn until(condition: impl Fn() -> bool) {
     soon(async {
         while !condition() {
@@ -82,7 +78,7 @@ async fn answers_overtake_transfers_and_transfers_share_a_connection() {
     assert_ne!(order[..300], [1; 300], "the transfers took turns");
 }
 
-/// 50 requests of all kinds at once: each is answered whole, under its own ID.
+/// Sends 50 requests of all kinds at once: each gets a whole reply, under its own ID.
 #[tokio::test]
 async fn f01_fifty_requests_on_one_connection_are_all_answered_by_id() {
     let zone = zone("z.", 1, &["www A 10.0.0.1", "pad TYPE10 2000"]);
@@ -105,12 +101,12 @@ async fn f01_fifty_requests_on_one_connection_are_all_answered_by_id() {
         records[id] += answers(&[message]).len();
     }
     for (id, count) in records.into_iter().enumerate() {
-        // The SOA; SOA, two records, SOA; four SOAs around one record that goes and one that comes.
+        // The SOA alone; SOA, two records, SOA; four SOAs around a removed and an added record.
         assert_eq!(count, [1, 4, 6][id % 3], "request {id}");
     }
 }
 
-/// Each transfer of a connection is a chain of its own, by its own key.
+/// Each transfer on a connection is a chain of its own, with its own key.
 #[tokio::test]
 async fn e10_two_signed_transfers_at_once_are_two_chains() {
     use hickory_proto::rr::TSigner;
@@ -173,6 +169,51 @@ async fn a_half_closed_connection_gets_its_answers() {
     assert!(client.receive().await.is_none());
 }
 
+/// security 9: "1000 idle TCP connections … lock every secondary out for good".
+#[tokio::test]
+async fn idle_connections_make_room_for_new_ones() {
+    let running = running(TcpSettings {
+        max_connections: 2,
+        ..TcpSettings::default()
+    });
+    let ask = async |client: &mut Client| {
+        client.send(&query(1, "www.z.", Rtype::A)).await;
+        client.receive().await.is_some()
+    };
+    let mut idle = Vec::new();
+    for _ in 0..2 {
+        let mut client = running.connect().await;
+        assert!(ask(&mut client).await);
+        idle.push(client);
+    }
+    until(|| running.stats.tcp_open.get() == 2).await;
+    let mut third = running.connect().await;
+    assert!(ask(&mut third).await);
+    // The first was idle longer.
+    assert!(idle[0].receive().await.is_none());
+    assert!(ask(&mut idle[1]).await);
+    assert_eq!(running.stats.tcp_refused.get(), 1);
+}
+
+/// security 9: "no age limit".
+#[tokio::test]
+async fn an_old_connection_ends_between_requests() {
+    let running = running(TcpSettings {
+        max_age: Duration::from_millis(50),
+        ..TcpSettings::default()
+    });
+    let mut client = running.connect().await;
+    while client.0.write_all(&framed_www()).await.is_ok() && client.receive().await.is_some() {}
+    assert_eq!(running.stats.tcp_timed_out.get(), 0);
+}
+
+/// A request with its length in front.
+fn framed_www() -> Vec<u8> {
+    let message = query(1, "www.z.", Rtype::A);
+    let length = u16::try_from(message.len()).unwrap_or_default();
+    [length.to_be_bytes().as_slice(), &message].concat()
+}
+
 #[tokio::test]
 async fn connections_are_limited_in_all_and_for_each_client() {
     for settings in [
@@ -189,7 +230,8 @@ async fn connections_are_limited_in_all_and_for_each_client() {
         let mut kept = Vec::new();
         for _ in 0..2 {
             let mut client = running.connect().await;
-            client.send(&query(1, "www.z.", Rtype::A)).await;
+            // In use: nobody reads the rest.
+            client.send(&query(1, "z.", Rtype::AXFR)).await;
             assert!(client.receive().await.is_some());
             kept.push(client);
         }
@@ -197,7 +239,7 @@ async fn connections_are_limited_in_all_and_for_each_client() {
         assert!(third.receive().await.is_none());
         kept.pop();
         until(|| running.stats.tcp_open.get() == 1).await;
-        // The place is free once the task has ended, which is a moment after it is counted out.
+        // The place is free when the task has ended, a moment after the connection is no longer counted.
         soon(async {
             loop {
                 let mut client = running.connect().await;
@@ -216,18 +258,26 @@ async fn connections_are_limited_in_all_and_for_each_client() {
 
 #[tokio::test]
 async fn f03_silent_connections_are_closed_before_and_after_the_first_request() {
-    let running = running(TcpSettings {
-        first_request_timeout: Duration::from_millis(30),
-        idle_timeout: Duration::from_millis(60),
+    // Each limit by itself, beside one that is never reached: it is the one that ends the connection.
+    let (short, never) = (Duration::from_millis(60), Duration::from_secs(3600));
+    let before = running(TcpSettings {
+        first_request_timeout: short,
+        idle_timeout: never,
         ..TcpSettings::default()
     });
-    let mut silent = running.connect().await;
+    let mut silent = before.connect().await;
     assert!(silent.receive().await.is_none());
-    let mut once = running.connect().await;
+    assert_eq!(before.stats.tcp_timed_out.get(), 1);
+    let after = running(TcpSettings {
+        first_request_timeout: never,
+        idle_timeout: short,
+        ..TcpSettings::default()
+    });
+    let mut once = after.connect().await;
     once.send(&query(1, "www.z.", Rtype::A)).await;
     assert!(once.receive().await.is_some());
     assert!(once.receive().await.is_none());
-    assert_eq!(running.stats.tcp_timed_out.get(), 2);
+    assert_eq!(after.stats.tcp_timed_out.get(), 1);
 }
 
 #[tokio::test]
@@ -249,7 +299,7 @@ async fn f03_a_client_that_takes_nothing_is_closed_and_others_are_not_slowed() {
     drop(stalled);
 }
 
-/// It takes something all the time, so it never stalls.
+/// Its client reads all the time, so it never stalls.
 #[tokio::test]
 async fn f03_a_transfer_that_takes_too_long_ends_with_its_connection() {
     let lines = large();
@@ -291,7 +341,7 @@ async fn a14_a15_a_reader_that_pauses_gets_its_own_version_whole() {
     assert_eq!(answers(&messages[MESSAGES - 1..]).len(), 1);
 }
 
-/// Says nothing to any question but one for `www.z.`, which it leaves to others.
+/// Answers only questions for `www.z.`, which the next handler gets.
 struct Silent;
 
 impl crate::Handler for Silent {
@@ -321,7 +371,7 @@ async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_
     setup.settings.tcp.drain_timeout = Duration::from_millis(100);
     let mut running = setup.start();
     let mut client = running.connect().await;
-    // What is sent is there at once, so that what is not answered was not read.
+    // Data arrives at once, so a request without an answer was not read.
     client.0.set_nodelay(true).unwrap();
     for id in 0..3 {
         client.send(&query(id, "x.z.", Rtype::A)).await;
@@ -332,10 +382,10 @@ async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_
     client.send(&query(10, "z.", Rtype::AXFR)).await;
     let reply = client.receive().await.expect("it is transferred");
     assert_eq!(reply[..2], [0, 10]);
-    // With as many as may wait nothing more is read, and the end comes all the same.
+    // With the most waiting queries nothing more is read, and the end is noticed all the same.
     client.send(&query(4, "x.z.", Rtype::A)).await;
     client.send(&query(11, "www.z.", Rtype::A)).await;
-    // As many turns as the server could ever need for it.
+    // More turns than the server could ever need for it.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }

@@ -1,23 +1,22 @@
-//! What the requests of a connection have begun: transfers, and answers that come from elsewhere. Each has its
-//! own limit and takes no place of the other; while either is at its limit nothing more is read, for what the
-//! next request will begin is not known before it is read.
+//! The work in progress for a connection's requests: transfers, and answers from handlers. Each has a limit of its own.
+//! While either is at its limit nothing more is read, as a request shows only when it is read what it will begin.
 
 use tokio::task::{JoinError, JoinSet};
 
 use crate::TcpSettings;
 use crate::own_tasks::log_end;
 
-/// What a connection's requests have begun.
+/// The work in progress for a connection's requests.
 #[derive(Default)]
 pub(super) struct UnderWay {
-    /// Transfers, each with whether it was answered to its end.
+    /// Transfers, each with whether it ran to its end.
     pub transfers: JoinSet<bool>,
-    /// Answers that come from elsewhere.
+    /// Answers from handlers.
     pub answers: JoinSet<()>,
 }
 
 impl UnderWay {
-    /// Waits until there is room for one more of each; false when a transfer broke off.
+    /// Waits until there is room for one more of each. False when a transfer broke off.
     pub(super) async fn has_room(&mut self, settings: &TcpSettings) -> bool {
         let mut is_whole = true;
         while is_whole && self.transfers.len() >= settings.max_transfers {
@@ -29,12 +28,12 @@ impl UnderWay {
         is_whole
     }
 
-    /// Whether there is nothing.
+    /// Whether no work is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.transfers.is_empty() && self.answers.is_empty()
     }
 
-    /// Waits for the end of all.
+    /// Waits for the end of all work.
     pub(super) async fn finish(&mut self) {
         while let Some(ended) = self.transfers.join_next().await {
             is_sent(ended);
@@ -44,14 +43,14 @@ impl UnderWay {
         }
     }
 
-    /// Ends all.
+    /// Aborts all work.
     pub(super) async fn shutdown(&mut self) {
         self.transfers.shutdown().await;
         self.answers.shutdown().await;
     }
 }
 
-/// Whether a transfer that has ended was answered to its end: after one that was not the connection makes no sense.
+/// Whether a transfer ran to its end. After one that did not, the connection cannot be used.
 pub(super) fn is_sent(ended: Result<bool, JoinError>) -> bool {
     let is_sent = *ended.as_ref().unwrap_or(&false);
     log_end(ended.map(drop));

@@ -1,4 +1,4 @@
-//! For tests: what answers requests, without its sockets.
+//! For tests: answers requests without sockets.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use dns::edns::EXTENDED_ERROR;
-use dns::testing::{ixfr, key, query, with_opt};
+use dns::testing::{chained_pointers, count_steps, ixfr, key, query, with_opt};
 use dns::{Rtype, tsig};
 use hickory_proto::op::Message;
 use ops::testing::NOW;
@@ -21,18 +21,16 @@ use crate::exchange::{Asker, Outcome, Scratch};
 use crate::shared::Shared;
 use crate::testing::Setup;
 
-/// A server's answers without its sockets.
+/// A server without its sockets.
 pub struct Desk {
-    /// What a server shares.
     pub(crate) shared: Arc<Shared>,
-    /// Space to answer in.
     pub(crate) scratch: Scratch,
 }
 
 /// The peer of these tests.
 pub const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 5353);
 
-/// The peer, over something.
+/// The peer of these tests, over a transport.
 pub(crate) fn asker(proto: Proto) -> Asker<'static> {
     Asker {
         address: PEER.into(),
@@ -42,14 +40,14 @@ pub(crate) fn asker(proto: Proto) -> Asker<'static> {
     }
 }
 
-/// What a request got.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Got {
-    /// Nothing.
+    /// No reply.
     Nothing,
     /// A transfer.
     Transfer,
-    /// These octets.
+    /// A reply of these octets.
     Octets(Vec<u8>),
 }
 
@@ -67,7 +65,7 @@ impl Desk {
         Self::new(Setup::new(vec![zone("z.", 5, lines)]))
     }
 
-    /// What a request gets.
+    /// The result of a request.
     pub fn give(&mut self, raw: &[u8], proto: Proto) -> Got {
         match self.shared.respond(&mut self.scratch, raw, asker(proto)) {
             Outcome::Silent | Outcome::Dropped => Got::Nothing,
@@ -91,7 +89,7 @@ impl Desk {
         }
     }
 
-    /// The reply to a datagram, read.
+    /// The decoded reply to a datagram.
     pub fn ask(&mut self, raw: &[u8]) -> Message {
         Message::from_vec(&self.octets(raw)).unwrap()
     }
@@ -101,7 +99,7 @@ impl Desk {
         code_of(&self.octets(raw))
     }
 
-    /// The same on a connection.
+    /// The response code of the reply on a connection, and the extended error's number.
     pub fn tcp_code(&mut self, raw: &[u8]) -> (u16, Option<u16>) {
         match self.give(raw, Proto::Tcp) {
             Got::Octets(octets) => code_of(&octets),
@@ -147,6 +145,7 @@ pub fn requests() -> Vec<Vec<u8>> {
         all.push(plain);
     }
     all.push(ixfr(8, "z.", 5));
+    all.push(chained_pointers(ixfr(8, "z.", 4), 4096));
     let mut signed = with_opt(ixfr(8, "z.", 5), 1232, 0, options);
     tsig::sign_request(&key("k."), &mut signed, NOW);
     all.push(signed);
@@ -172,11 +171,16 @@ pub const PARTS: &[&[u8]] = &[
     b"\x00\x01\x00\x00\x00\x00\x00\x01",
 ];
 
-/// Gives a request to the desk as a datagram and over a connection.
+/// Sends a request to the desk as a datagram and over a connection.
 pub fn given(desk: &RefCell<Desk>, input: &[u8]) -> Result<String, String> {
     let mut words = String::new();
     for proto in [Proto::Udp, Proto::Tcp] {
-        let octets = match desk.borrow_mut().give(input, proto) {
+        let (got, steps) = count_steps(|| desk.borrow_mut().give(input, proto));
+        // Each octet of a name is read a few times, and a name has some 250 labels and pointers at most.
+        if steps > 2 * input.len() as u64 + 1000 {
+            return Err(format!("{steps} labels and pointers are read"));
+        }
+        let octets = match got {
             Got::Nothing => {
                 words += " nothing";
                 continue;
@@ -199,7 +203,7 @@ pub fn given(desk: &RefCell<Desk>, input: &[u8]) -> Result<String, String> {
         let (some, opt) = (read.answers.len().min(3), read.edns.is_some());
         words += &format!(" {code} {some} {opt} {}", read.signature.is_some());
     }
-    // Whatever came, the next one is answered.
+    // The next request is answered, whatever came before.
     let good = desk.borrow_mut().code(&query(1, "www.z.", Rtype::A));
     match good {
         (0, None) => Ok(words),

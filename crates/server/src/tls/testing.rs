@@ -1,4 +1,4 @@
-//! Certificates made for a test, and clients that trust them.
+//! For tests: certificates, and clients that trust them.
 
 use std::sync::Arc;
 
@@ -10,20 +10,15 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::{TlsClients, TlsMaterial, certificates};
 
-/// Signs certificates.
 pub(crate) struct Authority {
-    /// Its certificate, as PEM.
     pub(crate) pem: String,
-    /// Signs with its key.
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate with its key.
 #[derive(Clone)]
 pub(crate) struct Pair {
-    /// The certificate, as PEM.
     pub(crate) certificate: String,
-    /// The key, as PEM.
     pub(crate) key: String,
 }
 
@@ -50,7 +45,7 @@ impl Authority {
         }
     }
 
-    /// What a server shows with a certificate of this authority.
+    /// The server's files, with a certificate of this authority.
     pub(crate) fn material(&self, name: &str, clients: Option<bool>) -> TlsMaterial {
         let Pair { certificate, key } = self.pair(name);
         TlsMaterial {
@@ -63,7 +58,7 @@ impl Authority {
         }
     }
 
-    /// A client that trusts this authority, with these ALPN tokens, and maybe a certificate.
+    /// A client that trusts this authority, with these ALPN tokens, and with a certificate if it has one.
     pub(crate) fn client(&self, alpn: &[&str], pair: Option<&Pair>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         for root in certificates(self.pem.as_bytes()).unwrap() {

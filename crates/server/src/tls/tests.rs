@@ -1,4 +1,4 @@
-//! Connections over TLS on loopback, with certificates made here.
+//! Tests of TLS connections on loopback, with certificates made here.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -21,18 +21,15 @@ use super::*;
 use crate::Listener;
 use crate::testing::{self, Running, Setup};
 
-/// A server with TLS, also on plain TCP.
 struct Secure {
-    /// The server.
     running: Running,
-    /// Where it listens with TLS.
+    /// Its address for TLS.
     address: SocketAddr,
-    /// Its certificate.
     identity: Arc<TlsIdentity>,
 }
 
 impl Secure {
-    /// Starts a server; `demand` is for all who transfer.
+    /// Starts a server. `demand` applies to all peers that transfer.
     fn start(material: &TlsMaterial, mut setup: Setup, demand: TlsDemand) -> Self {
         setup.rules.push(Rule {
             peers: vec![Peers::Any],
@@ -52,7 +49,6 @@ impl Secure {
         }
     }
 
-    /// A connection, as `name`.
     async fn connect(&self, config: &ClientConfig, name: &'static str) -> io::Result<Client> {
         let stream = TcpStream::connect(self.address).await?;
         let connector = TlsConnector::from(Arc::new(config.clone()));
@@ -61,11 +57,9 @@ impl Secure {
     }
 }
 
-/// A client's side of a connection.
 struct Client(ClientStream<TcpStream>);
 
 impl Client {
-    /// Sends a message.
     async fn send(&mut self, message: &[u8]) {
         let mut octets = u16::try_from(message.len()).unwrap().to_be_bytes().to_vec();
         octets.extend_from_slice(message);
@@ -73,7 +67,6 @@ impl Client {
         self.0.flush().await.unwrap();
     }
 
-    /// The next message.
     async fn receive(&mut self) -> io::Result<Vec<u8>> {
         let length = soon(self.0.read_u16()).await?;
         let mut message = vec![0; usize::from(length)];
@@ -81,33 +74,30 @@ impl Client {
         Ok(message)
     }
 
-    /// Response code and number of answers of the reply to a query.
     async fn ask(&mut self, raw: &[u8]) -> io::Result<(u16, usize)> {
         self.send(raw).await;
         let message = Message::from_vec(&self.receive().await?).unwrap();
         Ok((message.metadata.response_code.into(), message.answers.len()))
     }
 
-    /// The certificate the server showed.
+    /// The server's certificate.
     fn shown(&self) -> Vec<u8> {
         let session: &ClientConnection = self.0.get_ref().1;
         session.peer_certificates().unwrap()[0].to_vec()
     }
 }
 
-/// A small zone.
 fn small() -> Setup {
     Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])])
 }
 
-/// A zone that fits no buffers.
+/// A zone that is too large for the buffers.
 fn large() -> Setup {
     let lines: Vec<String> = (0..300).map(|n| format!("big{n} TYPE10 60000")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     Setup::new(vec![zone("z.", 5, &lines)])
 }
 
-/// A request for the zone.
 fn axfr() -> Vec<u8> {
     with_opt(query(7, "z.", Rtype::AXFR), 1232, 0, &[])
 }
@@ -126,11 +116,11 @@ async fn f05_transfers_need_dot_and_tls_13() {
         client.ask(&query(1, "www.z.", Rtype::A)).await.unwrap(),
         (0, 1)
     );
-    // Several tokens: ours is chosen.
+    // With several tokens, ours is chosen.
     let both = authority.client(&["h2", "dot"], None);
     let mut client = secure.connect(&both, "ns.example").await.unwrap();
     assert_eq!(client.ask(&axfr()).await.unwrap(), (0, 3));
-    // None: ordinary queries are answered, transfers are not.
+    // Without tokens, queries are answered and transfers are not.
     let none = authority.client(&[], None);
     let mut client = secure.connect(&none, "ns.example").await.unwrap();
     assert_eq!(
@@ -150,12 +140,12 @@ async fn f05_transfers_need_dot_and_tls_13() {
     assert_eq!((reply[0], &reply[5..7]), (21, &[2, 70][..]));
 }
 
-/// A ClientHello of TLS 1.2 with one suite, and no extension that says 1.3.
+/// A ClientHello of TLS 1.2 with one suite, and without the extension for 1.3.
 struct ClientHello12;
 
 impl ClientHello12 {
     fn bytes(&self) -> Vec<u8> {
-        // Extensions: groups (x25519), point formats, signature algorithms (ecdsa and sha256), SNI none.
+        // Extensions: groups (x25519), point formats, signature algorithms (ecdsa and sha256). No SNI.
         let extensions: &[u8] = &[
             0, 10, 0, 4, 0, 2, 0, 29, 0, 11, 0, 2, 1, 0, 0, 13, 0, 4, 0, 2, 4, 3,
         ];
@@ -186,14 +176,14 @@ async fn f06_only_the_named_certificate_gets_the_zone() {
         let config = authority.client(&["dot"], pair);
         let mut client = secure.connect(&config, "ns.example").await.unwrap();
         assert_eq!(client.ask(&axfr()).await.unwrap().0, rcode);
-        // Queries need none.
+        // Queries need no certificate.
         assert_eq!(
             client.ask(&query(1, "www.z.", Rtype::A)).await.unwrap(),
             (0, 1)
         );
     }
     assert_eq!(secure.running.stats.transfers_denied.get(), 2);
-    // One of another authority is no certificate at all.
+    // A certificate of another authority counts as none.
     let stranger = Authority::new().pair("secondary.example");
     let config = authority.client(&["dot"], Some(&stranger));
     let mut client = secure.connect(&config, "ns.example").await.unwrap();
@@ -231,8 +221,8 @@ async fn f07_who_must_use_tls_is_refused_with_ede_18_elsewhere() {
     assert_eq!(client.ask(&axfr()).await.unwrap(), (0, 3));
 }
 
-/// No port of ours is for transfers only: queries on a TLS port are DNS over TLS (RFC 7858), so REFUSED with
-/// EDE 21 has no place. A zone that is not ours is refused as anywhere.
+/// No port of ours is for transfers only: queries on a TLS port are DNS over TLS (RFC 7858), so REFUSED with EDE 21 has
+/// no place. A zone that is not ours is refused, as everywhere.
 #[tokio::test]
 async fn f08_ordinary_queries_on_the_tls_port_are_answered() {
     let authority = Authority::new();
@@ -256,7 +246,7 @@ async fn f08_ordinary_queries_on_the_tls_port_are_answered() {
     assert_eq!(replies.get(), 1);
 }
 
-/// 400 in place of 10 000, for the time they take: before, during and after the handshake.
+/// 400 connections instead of 10 000, for the time that they take: before, during and after the handshake.
 #[tokio::test]
 async fn f09_clients_that_reset_leave_nothing_behind() {
     let authority = Authority::new();
@@ -299,13 +289,11 @@ async fn f09_clients_that_reset_leave_nothing_behind() {
     );
 }
 
-/// Makes the end of a stream a reset.
 fn reset(stream: &TcpStream) {
     let socket = socket2::SockRef::from(stream);
     socket.set_linger(Some(Duration::ZERO)).unwrap();
 }
 
-/// Waits for a condition.
 async fn until(condition: impl Fn() -> bool) {
     soon(async {
         while !condition() {

@@ -1,4 +1,4 @@
-//! What secondaries say, over both ways, and what is taken for it.
+//! Tests of the answers of secondaries, over UDP and TCP, and of the serials taken from them.
 
 use std::net::SocketAddr;
 
@@ -12,25 +12,23 @@ use tokio::net::UdpSocket;
 
 use super::*;
 
-/// How long is waited for what comes.
+/// The wait for an answer that comes.
 const LONG: Duration = Duration::from_secs(3600);
-/// How long is waited for what never comes.
+/// The wait for an answer that never comes.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// What a secondary answers to a question.
+/// The answers of a secondary to a question.
 type Script = fn(&[u8]) -> Vec<Vec<u8>>;
 
 fn zone() -> Name {
     "z.example.".parse().unwrap()
 }
 
-/// The key of this name.
 fn key_named(name: &str) -> Key {
     let name = name.parse().unwrap();
     Key::new(&name, Algorithm::Sha256, b"0123456789abcdef")
 }
 
-/// The key of the secondary.
 fn key() -> Arc<Key> {
     Arc::new(key_named("k."))
 }
@@ -62,7 +60,7 @@ fn answer(question: &[u8], serial: u32) -> Vec<u8> {
     raw
 }
 
-/// Asks a secondary that answers so, with its key or without one.
+/// Asks a secondary with this script, with its key or without one.
 async fn asked(script: Script, is_signed: bool) -> Vec<(Name, Serial)> {
     let settings = AskSettings {
         tries: 2,
@@ -71,7 +69,7 @@ async fn asked(script: Script, is_signed: bool) -> Vec<(Name, Serial)> {
     asked_in_ways(script, vec![is_signed.then(key)], settings).await
 }
 
-/// Asks a secondary that answers so, in each of these ways.
+/// Asks a secondary with this script, with each of these keys.
 async fn asked_in_ways(
     script: Script,
     ways: Vec<Option<Arc<Key>>>,
@@ -171,7 +169,6 @@ async fn of_two_keys_the_one_that_is_refused_does_not_keep_the_answer_back() {
     assert_eq!(found, [(zone(), Serial::decode(11))], "once");
 }
 
-/// Asks a target with some patience.
 async fn ask_at(target: SocketAddr) -> Vec<(Name, Serial)> {
     let secondary = Secondary {
         zone: zone(),
@@ -194,10 +191,10 @@ async fn ask_at(target: SocketAddr) -> Vec<(Name, Serial)> {
 }
 
 /// The zone and serial of each that said one.
-fn serials(found: Vec<(Secondary, Serial)>) -> Vec<(Name, Serial)> {
+fn serials(found: Vec<PeerSerial>) -> Vec<(Name, Serial)> {
     let pairs = found.into_iter();
     pairs
-        .map(|(secondary, serial)| (secondary.zone, serial))
+        .map(|reported| (reported.zone, reported.serial))
         .collect()
 }
 
@@ -207,7 +204,7 @@ async fn a_secondary_that_starts_while_it_is_asked_says_its_serial() {
     let target = socket.local_addr().unwrap();
     drop(socket);
     let mut asking = Box::pin(ask_at(target));
-    // The first datagram has found nobody.
+    // The first datagram reached no socket.
     assert!((&mut asking).now_or_never().is_none());
     let socket = UdpSocket::bind(target).await.unwrap();
     let starting = async {
@@ -224,7 +221,7 @@ async fn a_secondary_that_starts_while_it_is_asked_says_its_serial() {
     assert_eq!(found, [(zone(), Serial::decode(8))]);
 }
 
-/// Asks once, for so long, a secondary that refuses all that comes by UDP, unsigned, and answers this over TCP.
+/// Asks a secondary once, with this time limit. The secondary refuses unsigned over UDP, and answers this over TCP.
 async fn asked_over_tcp(wait: Duration, script: fn(&[u8]) -> Vec<u8>) -> Vec<(Name, Serial)> {
     let (socket, listener) = ops::testing::both_ways().await;
     let refusing = async {

@@ -1,4 +1,4 @@
-//! A zone packed from its nodes is octet for octet what its records are one by one.
+//! Tests that a zone packed from its nodes has the same octets as its records one by one.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ impl Sink for Kept {
     }
 }
 
-/// The messages of a transfer of `z.`, asked for in these letters: from its nodes, and record by record.
+/// The messages of a transfer of `z.`, packed from its nodes and record by record. `apex` has the letters of the
+/// question.
 fn both_ways(lines: &[String], apex: &str, octets: usize) -> [Vec<Vec<u8>>; 2] {
     let zone = Zone::new(&"z.".parse().unwrap());
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -59,7 +60,7 @@ fn both_ways(lines: &[String], apex: &str, octets: usize) -> [Vec<Vec<u8>>; 2] {
     [nodes.0, records.0]
 }
 
-/// Labels that share fronts, differ in case alone, or hold the octets that sort keys write otherwise.
+/// Labels that share a start, differ only in case, or contain the octets that sort keys escape.
 fn labels() -> impl Strategy<Value = String> {
     let label = prop::sample::select(vec![
         "a",
@@ -77,7 +78,7 @@ fn labels() -> impl Strategy<Value = String> {
     prop::collection::vec(label, 1..5).prop_map(|labels| labels.join("."))
 }
 
-/// A record of a type whose data is compressed, or not.
+/// A record, of a type whose data may or may not be compressed.
 fn record() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(vec!["A", "A", "A", "A", "SRV", "SRV", "TXT", "NS", "MX"]);
     (labels(), kind, labels(), any::<u8>()).prop_map(|(owner, kind, name, number)| match kind {
@@ -100,7 +101,7 @@ proptest! {
     }
 }
 
-/// Owners of records that go beyond what pointers reach, and such that are longer than a message should be.
+/// Owners of records that are out of reach for pointers, and owners that are longer than a message should be.
 #[test]
 fn long_messages_are_packed_as_their_records_are() {
     let mut lines: Vec<String> = (0..3000)

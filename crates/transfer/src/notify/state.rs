@@ -20,23 +20,23 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct NotifyState {
     settings: NotifySettings,
-    /// There is a version that was not announced yet.
+    /// Whether a version has not been announced yet.
     pub(super) is_due: bool,
-    /// When the last new version was sent for the first time.
+    /// The time at which the last new version was first sent.
     last_new: Option<Instant>,
     /// Tries of the current NOTIFY.
     pub(super) tries: u32,
     /// The time of the next try.
     repeat_at: Option<Instant>,
-    /// The NOTIFY was given up: only slow tries are left.
+    /// Whether the NOTIFY was given up and only slow tries are left.
     pub(super) is_slow: bool,
-    /// The place of the key that signs.
+    /// The index of the key that signs.
     key: usize,
-    /// How many keys were refused since one was taken or a new version came.
+    /// The number of keys refused since one was accepted or a new version came.
     refusals: usize,
     /// The first of these keys whose refusal was signed: the target knows the key, and refuses the NOTIFY.
     known: Option<usize>,
-    /// The last datagram could not be sent.
+    /// Whether the last datagram could not be sent.
     is_stuck: bool,
 }
 
@@ -79,7 +79,7 @@ impl NotifyState {
         }
     }
 
-    /// A datagram was sent, or could not be: it counts as a try. `slow`: the wait between slow tries.
+    /// Notes a try: a datagram that was sent or could not be sent. `slow` is the wait between slow tries.
     pub(super) fn sent(&mut self, now: Instant, slow: Duration) {
         if self.is_due {
             self.is_due = false;
@@ -99,16 +99,16 @@ impl NotifyState {
         self.repeat_at = Some(now + wait);
     }
 
-    /// Notes whether a datagram left; whether it is news that it did not.
+    /// Notes whether a datagram was sent. Returns whether it is the first one that was not.
     pub(super) const fn left(&mut self, has_left: bool) -> bool {
         let is_news = !has_left && !self.is_stuck;
         self.is_stuck = !has_left;
         is_news
     }
 
-    /// The NOTIFY was refused. The next of the `keys` is tried at once, because keys are exchanged at one end first.
-    /// When all were refused, slow tries follow. They begin with a key that the target knows, one with a validly
-    /// signed refusal (`is_signed`).
+    /// Notes that the NOTIFY was refused. The next of the `keys` is tried at once, because keys are exchanged at one
+    /// end first. When all were refused, slow tries follow. They begin with a key that the target knows: one with a
+    /// validly signed refusal (`is_signed`).
     pub(super) fn refused(&mut self, now: Instant, slow: Duration, keys: usize, is_signed: bool) {
         if is_signed && self.known.is_none() {
             self.known = Some(self.key);
@@ -131,7 +131,7 @@ impl NotifyState {
         self.known.is_some()
     }
 
-    /// The place of the key that signs the next message.
+    /// The index of the key that signs the next message.
     pub(super) const fn key(&self) -> usize {
         self.key
     }
@@ -142,7 +142,7 @@ impl NotifyState {
         self.repeat_at = Some(now + slow);
     }
 
-    /// The target took it, or holds the version: nothing is in flight.
+    /// Notes that the target accepted the NOTIFY, or has the version.
     pub(super) const fn settled(&mut self) {
         self.repeat_at = None;
         self.tries = 0;

@@ -1,4 +1,4 @@
-//! The packer's limits; that its messages read back is tested where whole transfers are.
+//! Tests of the packer's limits. The tests of whole transfers read its messages back.
 
 use dns::testing::{query, with_opt};
 use dns::{Rtype, Ttl};
@@ -13,7 +13,7 @@ fn packer(soft_limit: usize) -> Packer {
     Packer::new(head, soft_limit, Arc::new(TestClock))
 }
 
-/// A record of so many octets of data.
+/// A record with this data.
 fn record(data: &[u8]) -> RrRef<'_> {
     RrRef {
         owner: b"\x01z\x00",

@@ -1,6 +1,6 @@
-//! Whole transfers against the contents they are of; hickory reads the messages.
+//! Tests of whole transfers, compared with their contents; hickory reads the messages.
 //!
-//! Cases of the transfer list (`tests/transfer_list.rs`) have their number as prefix.
+//! Test names begin with the case's number in the transfer list (`tests/transfer_list.rs`).
 
 mod steps;
 
@@ -84,8 +84,8 @@ fn of(lines: &[String]) -> zone::Contents {
     )
 }
 
-/// RFC 5936 section 3: cuts with their NS and glue, what is occluded by a cut or a DNAME, wildcards, names below
-/// levels without records.
+/// RFC 5936 section 3: cuts with their NS and glue, names hidden by a cut or a DNAME, wildcards, names below empty
+/// non-terminals.
 #[test]
 fn a17_all_a_zone_holds_is_sent_below_cuts_too() {
     let lines = [
@@ -190,7 +190,7 @@ fn a4_a_record_that_fits_no_message_ends_the_reply_with_an_error() {
     assert_eq!((last.queries.len(), last.answers.len()), (1, 0));
 }
 
-/// Pointers have 14 bits (RFC 1035 section 4.1.4): nothing beyond the first 16 KiB is pointed to.
+/// Pointers have 14 bits (RFC 1035 section 4.1.4), so none leads beyond the first 16 KiB.
 #[test]
 fn a5_a8_large_messages_of_many_names_read_back() {
     let zone = Arc::new(Zone::new(&name("z.")));
@@ -203,7 +203,7 @@ fn a5_a8_large_messages_of_many_names_read_back() {
     assert_eq!(axfr_lines(&version, MAX_MESSAGE_OCTETS), expected);
 }
 
-/// Case is kept, and a name is pointed to only where it is the same octet for octet.
+/// Names keep their case: a pointer only leads to a name that is equal octet for octet.
 #[test]
 fn a6_letters_keep_their_case() {
     let lines = [

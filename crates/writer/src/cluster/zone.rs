@@ -9,16 +9,15 @@ use crate::overlay::Overlay;
 
 #[derive(Debug)]
 pub(crate) struct ClusterZone {
-    /// The zone as readers know it.
+    /// The zone that readers share.
     pub(crate) zone: Arc<Zone>,
-    /// It looks at the zone's drafts.
     pub(crate) guard: Guard,
     /// The file under it, if there is one.
     pub(crate) overlay: Option<Overlay>,
 }
 
 impl ClusterZone {
-    /// The contents that a rendering starts from; `None` before the first.
+    /// The contents that a rendering starts from. `None` before the first.
     pub(crate) fn base(&self) -> Option<Contents> {
         let kept = self.guard.base().cloned();
         kept.or_else(|| Some(self.zone.current()?.contents.clone()))

@@ -1,4 +1,4 @@
-//! An operator's order in the guard: the zone waits, or goes back to an old content, until that is over.
+//! An operator's hold in the guard: the zone waits, or goes back to an old content, until the hold ends.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use zone::gate::Why;
 use zone::hold::{Hold, Rollback, draft_to, resumed};
 use zone::{Contents, Hash, Step, Version, Zone};
 
-use super::{GateEvent, Guard, Kept, Key, Now, Released, with_cause};
+use super::{GateEvent, Guard, Kept, Key, Now, Released, answer, with_cause};
 use crate::zone_edit::ZoneDraft;
 
-/// Who ends an order whose time is over.
+/// Ends a hold whose time is over.
 const CLOCK: &str = "the clock";
 
-/// An old content that is to be served.
+/// The content of a rollback.
 #[derive(Debug)]
 pub struct Target {
-    /// The content.
+    /// The old content.
     pub contents: Contents,
     /// The owners at which it differs from the version with the number `seen`.
     pub owners: BTreeSet<Key>,
@@ -27,37 +27,37 @@ pub struct Target {
     pub seen: u64,
 }
 
-/// An order and how far it came.
+/// A hold and its progress.
 #[derive(Debug)]
 pub(super) struct ActiveHold {
     pub(super) hold: Hold,
-    /// What is to be served with the next commit; `None` once it is, or where nothing is.
+    /// To be served with the next commit. `None` for a freeze, and after that commit.
     target: Option<Target>,
-    /// Who ended it: it is over with the next commit.
+    /// The operator that ended it. The hold is over with the next commit.
     ended_by: Option<Arc<str>>,
-    /// Who waits for what the order does next.
-    asked: Vec<oneshot::Sender<Released>>,
+    /// Callers that wait for the next commit.
+    pub(super) asked: Vec<oneshot::Sender<Released>>,
     is_told: bool,
 }
 
-/// An order that was made before this run.
+/// A hold from before this run.
 #[derive(Debug)]
 pub struct Restored {
-    /// The order.
+    /// The hold.
     pub hold: Hold,
-    /// What is still to be served of it.
+    /// The content, if it is not served yet.
     pub target: Option<Target>,
-    /// Where the old content is served already: what the sources led to, and where the two differ.
+    /// If the old content is served already: the content from the sources, and the owners that differ.
     pub base: Option<(Contents, BTreeSet<Key>)>,
 }
 
 impl ActiveHold {
-    /// How it ended, as a cause of the version that follows it; `None` while it holds. Of a rollback records may say it
-    /// themselves, and not all do: those that changed meanwhile name what changed them.
+    /// Its end as a cause of the next version; `None` while it holds. Records that changed during a rollback have causes of
+    /// their own.
     pub(super) fn end(&self) -> Option<Cause> {
         let by = self.ended_by.as_deref()?;
         if let Some(rollback) = &self.hold.rollback {
-            // One that was never served leads to nothing.
+            // The old content was never served.
             return self.is_told.then(|| rollback.end(by));
         }
         let Hold {
@@ -72,23 +72,23 @@ impl ActiveHold {
 }
 
 impl Guard {
-    /// Whether an order holds and goes on to.
+    /// Whether a hold is in force after this commit.
     pub(crate) fn is_on_hold(&self) -> bool {
         let active_hold = self.active_hold.as_ref();
         active_hold.is_some_and(|active_hold| active_hold.ended_by.is_none())
     }
 
-    /// Whether an old content is served, or is to be.
+    /// Whether there is a rollback.
     pub(crate) fn has_rollback(&self) -> bool {
         self.standing().is_some_and(|hold| hold.rollback.is_some())
     }
 
-    /// Whether an order is over with this commit.
-    pub(crate) fn unpins(&self) -> bool {
+    /// Whether a hold ends with this commit.
+    pub(crate) fn ends(&self) -> bool {
         self.active_hold.is_some() && !self.is_on_hold()
     }
 
-    /// Takes an order in. Whoever asked hears of it when it is carried out.
+    /// Begins a hold. The caller is answered after the next commit.
     pub(crate) fn hold(
         &mut self,
         zone: &Zone,
@@ -101,14 +101,14 @@ impl Guard {
         if target.is_some()
             && let Some(version) = zone.current()
         {
-            // What the sources lead to, from here on beside what is served.
+            // The content from the sources is kept beside the served one.
             let kept = || Kept::new(now, version.contents.clone(), 0);
             self.kept.get_or_insert_with(kept);
         }
         let (mut waiting, mut target) = (Vec::new(), target);
         if let Some(old) = self.active_hold.take() {
             waiting = old.asked;
-            // A freeze over a rollback that is not served yet: that is still to be.
+            // A freeze over a rollback that is not served yet keeps its content.
             if old.hold.rollback == hold.rollback {
                 target = target.or(old.target);
             }
@@ -123,7 +123,7 @@ impl Guard {
         });
     }
 
-    /// Goes on with an order from before this run.
+    /// Continues a hold from before this run.
     pub(crate) fn restore(&mut self, zone: &Zone, restored: Restored, now: Now) {
         let Restored { hold, target, base } = restored;
         zone.set_hold(Some(hold.clone()));
@@ -143,15 +143,15 @@ impl Guard {
         });
     }
 
-    /// The order that stands, to put another in its place.
+    /// The current hold.
     pub(crate) fn standing(&self) -> Option<&Hold> {
         self.active_hold
             .as_ref()
             .map(|active_hold| &active_hold.hold)
     }
 
-    /// Someone ends the order; gives the sender back where there is none.
-    pub(super) fn unpin(
+    /// Ends the hold. Gives the sender back if there is none.
+    pub(super) fn end_by(
         &mut self,
         by: &Arc<str>,
         asked: oneshot::Sender<Released>,
@@ -164,7 +164,7 @@ impl Guard {
         None
     }
 
-    /// Ends an order whose time is over. From here on the gate counts how long it holds something.
+    /// Ends a hold whose time is over. The time of the gate starts then.
     pub(super) fn end_in_time(&mut self, now: Now) {
         let Some(active_hold) = &mut self.active_hold else {
             return;
@@ -184,7 +184,7 @@ impl Guard {
         }
     }
 
-    /// The old content, if it is to be served with this commit.
+    /// The draft of a rollback, if it is due.
     pub(super) fn roll_back(&self, served: &Contents) -> Option<ZoneDraft> {
         let active_hold = self.active_hold.as_ref()?;
         let (target, rollback) = (active_hold.target.as_ref()?, active_hold.hold.rollback?);
@@ -193,7 +193,7 @@ impl Guard {
         (!draft.is_empty() || self.ahead.is_some()).then(|| with_cause(ZoneDraft { draft, causes }))
     }
 
-    /// The commit worked: what the order did is told, once, and who asked hears of it.
+    /// The commit worked: gives each event of the hold once, and answers callers.
     pub(super) fn settle_hold(&mut self, zone: &Zone, events: &mut Vec<GateEvent>) {
         let (Some(active_hold), Some(version)) = (&mut self.active_hold, zone.current()) else {
             return;
@@ -210,8 +210,8 @@ impl Guard {
             active_hold.is_told = true;
             events.push(GateEvent::OnHold(active_hold.hold.clone()));
         }
-        let mut answer = Ok(version.serial);
-        // What waits on, for the gate or a fault, is told of the order when it leaves.
+        let mut result = Ok(version.serial);
+        // A change that the gate still holds names the hold when it is published.
         let end = active_hold.end().filter(|_| self.kept.is_some());
         if let Some(by) = active_hold.ended_by.take() {
             if let Some(end) = end {
@@ -227,27 +227,20 @@ impl Guard {
                     Why::Shrinks { .. } => format!("; to publish it: zonewright release {apex}"),
                     Why::Unsound { .. } | Why::OnHold { .. } => String::new(),
                 };
-                answer = Err(format!(
-                    "{apex} follows its sources again, but waits: {why}{again}"
+                result = Err(format!(
+                    "{apex} follows its sources again, but its version is held: {why}{again}"
                 ));
             }
             events.push(GateEvent::Resumed { hold, by });
-            tell(asked, &answer);
+            answer(asked, &result);
         } else {
-            tell(std::mem::take(&mut active_hold.asked), &answer);
+            answer(std::mem::take(&mut active_hold.asked), &result);
         }
     }
 }
 
-fn tell(asked: Vec<oneshot::Sender<Released>>, answer: &Released) {
-    for asked in asked {
-        // Who asked may be gone.
-        let _gone = asked.send(answer.clone());
-    }
-}
-
 impl Target {
-    /// Adds the owners that changed since the version that was seen; false when that is not known any more.
+    /// Adds the owners that changed since the version `seen`. False if its steps are gone.
     pub(crate) fn catch_up(&mut self, version: &Version) -> bool {
         let is_new = |step: &&Arc<Step>| step.seq > self.seen;
         let steps: Vec<_> = version.history.iter().filter(is_new).cloned().collect();
@@ -263,19 +256,19 @@ impl Target {
     }
 }
 
-/// What an operator orders.
+/// An operator's request for a hold.
 #[derive(Debug)]
 pub struct HoldOrder {
-    /// Until when, milliseconds since 1970 UTC; `None`: until it is released.
+    /// The end, milliseconds since 1970 UTC. `None`: until it is released.
     pub until_ms: Option<u64>,
-    /// Who orders it.
+    /// The operator.
     pub by: Arc<str>,
-    /// The old content and what it was, for a rollback.
+    /// For a rollback.
     pub rollback: Option<(Rollback, Target)>,
 }
 
 impl HoldOrder {
-    /// The order and its content, over one that stands, where this content is served.
+    /// The hold and its content, in the place of another; `found` is the served content.
     pub(crate) fn resolve(
         self,
         standing: Option<&Hold>,
@@ -289,7 +282,7 @@ impl HoldOrder {
         } = self;
         let before = standing.and_then(|hold| hold.rollback);
         let (rollback, target) = match rollback {
-            // A freeze of a zone that was rolled back makes that longer.
+            // A freeze of a zone that is rolled back extends the rollback.
             None => (before, None),
             Some((rollback, target)) => {
                 let before = before.map_or(rollback.before, |it| it.before);

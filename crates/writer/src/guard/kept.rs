@@ -1,4 +1,4 @@
-//! A draft that is kept aside: what it leads to and what differs from the version that is served.
+//! A kept draft: its contents, and the owners that differ from the served version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,42 +15,41 @@ use zone::{Contents, Draft, Node};
 use super::{GateEvent, Key, Now, Released};
 use crate::zone_edit::ZoneDraft;
 
-/// An owner of a kept draft that differs from what is served.
+/// An owner that differs from the served version.
 #[derive(Debug, Clone, Copy)]
 struct Touched {
     tag: u32,
-    /// The records it loses in a way that counts.
+    /// Its lost records that count.
     lost: usize,
 }
 
-/// A draft that is kept aside.
+/// A draft that is not published yet.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) contents: Contents,
-    /// The owners that differ from what is served.
+    /// The owners that differ from the served version.
     touched: BTreeMap<Key, Touched>,
     /// The sum of their losses.
     lost: usize,
     /// Groups of causes, by tag.
     causes: Vec<Vec<Cause>>,
-    /// What is wrong, by owner.
+    /// Faults by owner.
     pub(super) faults: BTreeMap<Key, Vec<Fault>>,
-    /// Losses that passed shortly before and count with these.
+    /// Losses that passed shortly before and count too.
     pub(super) carried: usize,
-    /// Since when it is kept.
     pub(super) since: Now,
-    /// Whether it is to leave when the next commit works, and why.
+    /// The event that publishes it with the next commit.
     pub(super) leaves: Option<GateEvent>,
-    /// Who wants it to leave.
+    /// The operator that released it.
     pub(super) released_by: Option<Arc<str>>,
-    /// Who asked to let it out.
+    /// Callers that wait for the release.
     pub(super) asked: Vec<oneshot::Sender<Released>>,
-    /// Whether it was told that it is held.
+    /// Whether it was reported as held.
     pub(super) is_told: bool,
 }
 
 impl Kept {
-    /// Nothing yet, on top of what is served.
+    /// No change yet to the served contents.
     pub(super) const fn new(since: Now, contents: Contents, carried: usize) -> Self {
         Self {
             contents,

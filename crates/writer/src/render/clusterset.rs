@@ -13,8 +13,7 @@ use super::Renderer;
 use crate::zone_edit::{WholeCauses, ZoneEdit, nodes_of};
 
 impl<'a> Renderer<'a> {
-    /// An import that may be seen: it exists, its namespace exists and is not hidden, nor is it for
-    /// having no endpoint.
+    /// A visible import: it and its namespace exist, and neither is hidden.
     fn exposed_import(&self, key: &ObjectKey) -> Option<&'a ServiceImport> {
         if !self.plan.sees_namespace(self.state, &key.namespace) {
             return None;
@@ -41,7 +40,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The nodes of an import in a clusterset zone, in canonical order; none when it is hidden.
+    /// The nodes of an import in a clusterset zone, in canonical order. None if it is hidden.
     fn import_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
         let Some(import) = self.exposed_import(key) else {
             return Vec::new();
@@ -52,8 +51,7 @@ impl<'a> Renderer<'a> {
         nodes_of(rendered.records, apex)
     }
 
-    /// The PTRs of an address to imports: those of an address that the cluster itself has no name for
-    /// (KEP-1645: unless there is a PTR already).
+    /// The PTRs of an address to imports, unless the cluster has a PTR for it (KEP-1645).
     pub(super) fn import_pointers(&self, address: IpAddr) -> Vec<Record> {
         let Some(home) = self.plan.clusterset.first() else {
             return Vec::new();
@@ -68,8 +66,7 @@ impl<'a> Renderer<'a> {
         import_pointers(address, &holders, &home.name, self.plan.ttl)
     }
 
-    /// Whether the PTRs of a node, left by an earlier run, stay though nothing asks for them: they lead to
-    /// imports, and these were not listed yet.
+    /// Whether the PTRs of a node from an earlier run stay: they lead to imports, which were not listed yet.
     fn stays(&self, node: &Node) -> bool {
         let to_import = |data: &[u8]| {
             Name::decode(data, 0).is_ok_and(|(target, _)| {
@@ -83,7 +80,7 @@ impl<'a> Renderer<'a> {
                 .is_some_and(|rrset| rrset.data().all(to_import))
     }
 
-    /// Whether what stands at an address stays.
+    /// Whether the node of an address stays.
     pub(super) fn stays_at(&self, address: IpAddr, edit: &ZoneEdit) -> bool {
         let contents = edit.edit.contents();
         Name::reverse_of(address)

@@ -34,8 +34,8 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// A Service that may be seen outside: it exists, and its namespace is seen. Whether it has ready
-    /// endpoints does not matter, as in CoreDNS.
+    /// A Service that is visible outside: it exists, and its namespace is visible. Ready endpoints do not matter, as in
+    /// CoreDNS.
     fn named_outside(&self, key: &ObjectKey) -> Option<&'a Service> {
         let is_seen = self.plan.sees_namespace(self.state, &key.namespace);
         is_seen.then(|| self.state.service(key))?
@@ -55,8 +55,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The nodes of a Service in an external zone, in canonical order: none when it is hidden or has
-    /// nothing outside. `None` where the zone's own names stand, which are not its to replace.
+    /// The nodes of a Service in an external zone, in canonical order. None if it is hidden or has nothing outside. `None` if
+    /// the zone has an own name there.
     fn external_nodes(
         &mut self,
         key: &ObjectKey,

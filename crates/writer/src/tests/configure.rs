@@ -7,6 +7,12 @@ use super::*;
 /// A writer of `cluster.local` and its reverse zones with two Services, and what it wrote.
 fn written() -> (World, Pipeline<NoStore>) {
     let world = plan();
+    let pipeline = written_in(&world);
+    (world, pipeline)
+}
+
+/// A writer that saw two Services, and wrote them into a world.
+fn written_in(world: &World) -> Pipeline<NoStore> {
     let mut pipeline = pipeline(world.clone());
     feed(
         &mut pipeline,
@@ -22,7 +28,7 @@ fn written() -> (World, Pipeline<NoStore>) {
         Change::Listed(Kind::EndpointSlice, Vec::new()),
     );
     assert!(pipeline.commit());
-    (world, pipeline)
+    pipeline
 }
 
 /// The numbers of the versions of all zones.
@@ -40,24 +46,8 @@ fn with_plan(world: &World, change: impl FnOnce(&mut ClusterPlan)) -> World {
 
 /// What a writer that saw the same objects under this plan from the start writes.
 fn fresh_lines(world: &World) -> Vec<String> {
-    let (fresh, mut pipeline) = {
-        let world = World::new(world.plan.clone());
-        (world.clone(), pipeline(world))
-    };
-    feed(
-        &mut pipeline,
-        Change::Listed(Kind::Namespace, vec![namespace("a")]),
-    );
-    let services = ["10.0.0.1", "10.0.0.2"].map(files::at_address);
-    feed(
-        &mut pipeline,
-        Change::Listed(Kind::Service, services.to_vec()),
-    );
-    feed(
-        &mut pipeline,
-        Change::Listed(Kind::EndpointSlice, Vec::new()),
-    );
-    assert!(pipeline.commit());
+    let fresh = World::new(world.plan.clone());
+    let _pipeline = written_in(&fresh);
     lines(&contents(&fresh))
 }
 
@@ -144,7 +134,10 @@ fn a_ttl_renders_the_zones_from_the_facts_that_are_there() {
 fn another_view_of_the_same_objects_needs_no_list() {
     let (world, mut pipeline) = written();
     let new = with_plan(&world, |plan| plan.namespaces = Some(BTreeSet::new()));
-    let change = PlanChange::SetCluster(new.plan.clone());
+    let change = PlanChange::SetCluster {
+        cluster: new.plan.home().clone(),
+        plan: new.plan.clone(),
+    };
     configure(&mut pipeline, &new, vec![change], None);
     assert!(pipeline.commit());
     assert_eq!(lines(&contents(&new)), fresh_lines(&new));
@@ -156,7 +149,10 @@ fn late_events_of_a_source_that_was_replaced_count_for_nothing() {
     let before = numbers(&world);
     let mut new = world.clone();
     new.handles.source = SourceId(7);
-    let restart = PlanChange::RestartSource(new.plan.clone());
+    let restart = PlanChange::RestartSource {
+        cluster: new.plan.home().clone(),
+        plan: new.plan.clone(),
+    };
     configure(&mut pipeline, &new, vec![restart], None);
     let list = |kind| Change::Listed(kind, Vec::new());
     // The old source has the number 0.

@@ -8,7 +8,7 @@ use zonefile::{Role, ZoneFile, read_text};
 use super::*;
 
 /// The content of a file for a zone.
-fn file(apex: &str, role: Role, text: &str) -> Arc<ZoneFile> {
+pub(super) fn file(apex: &str, role: Role, text: &str) -> Arc<ZoneFile> {
     let apex = apex.parse().unwrap();
     match read_text("db", text, &apex, role) {
         Ok(content) => Arc::new(content),

@@ -2,7 +2,7 @@
 
 mod change;
 mod checks;
-mod holds;
+pub(super) mod holds;
 mod law;
 
 use zone::gate::{GateSettings, Why};
@@ -17,10 +17,16 @@ impl Observer for Ears {
     fn published(&self, _: &Version, _: usize, _: usize) {}
     fn committed(&self, _: Duration, _: &[Duration]) {}
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 
     fn failed(&self, error: &str) {
         let said = format!("no version: {error}");
+        self.0.lock().unwrap().push(said);
+    }
+
+    fn peer_is_ahead(&self, reported: &PeerSerial, counts: bool) {
+        let PeerSerial { peer, serial, .. } = reported;
+        let said = format!("{peer} has {serial}, followed: {counts}");
         self.0.lock().unwrap().push(said);
     }
 
@@ -307,11 +313,11 @@ fn changes_while_something_is_held_are_published_with_it() {
 fn a_release_of_what_is_not_held_says_so() {
     let mut subject = Subject::of_ten();
     let answer = subject.release("cluster.local.").blocking_recv().unwrap();
-    assert_eq!(answer.unwrap_err(), "nothing of cluster.local. is held");
+    assert_eq!(answer.unwrap_err(), "no version of cluster.local. is held");
     let answer = subject.release("example.com.").blocking_recv().unwrap();
     assert_eq!(
         answer.unwrap_err(),
-        "there is no zone example.com. that follows a cluster or a file"
+        "example.com. is not a zone of a cluster or a file"
     );
 }
 

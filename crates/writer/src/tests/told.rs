@@ -13,7 +13,7 @@ impl Observer for Watching {
     fn committed(&self, _: Duration, _: &[Duration]) {}
     fn failed(&self, _: &str) {}
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 }
 
 #[test]
@@ -48,7 +48,7 @@ impl Observer for Counting {
     }
     fn failed(&self, _: &str) {}
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 }
 
 #[test]
@@ -200,7 +200,7 @@ impl Observer for Listing {
             .map(|problem| format!("{} {}", problem.object.kind, problem.object.key))
             .collect();
     }
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 }
 
 #[test]

@@ -19,7 +19,7 @@ impl Observer for Hearing {
     }
     fn failed(&self, _: &str) {}
     fn problems(&self, _: &mut dyn Iterator<Item = &Problem>, _: &[Problem]) {}
-    fn synced(&self, _: usize) {}
+    fn synced(&self, _: &str) {}
 }
 
 /// A Service of the namespace `a`.

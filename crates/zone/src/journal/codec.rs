@@ -212,7 +212,7 @@ pub(super) struct Stream<'a> {
     pub(super) window: usize,
     /// Bytes that were read.
     buffer: Vec<u8>,
-    /// How many bytes of the buffer were taken.
+    /// The number of bytes of the buffer that were taken.
     taken: usize,
 }
 

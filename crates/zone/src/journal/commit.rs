@@ -20,7 +20,7 @@ use crate::journal::{
 use crate::journal::{index, step};
 use crate::{Candidate, MemoryLimits};
 
-/// What a step counts towards the limits besides its records: numbers, causes, hashes, keys.
+/// The size of a step, for the limits, besides its records: numbers, causes, hashes, keys.
 const STEP_OCTETS: u64 = 256;
 
 struct Plan {
@@ -33,6 +33,7 @@ struct Plan {
 impl Journal {
     pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
         self.heal()?;
+        check_serials(candidates)?;
         let serials: Vec<_> = candidates
             .iter()
             .map(|candidate| {
@@ -56,7 +57,7 @@ impl Journal {
                 Err(closed) if again => return Err(closed.into()),
                 Err(closed) => {
                     // The next commit tries again.
-                    tracing::warn!(error = %closed, "the database does not open again yet");
+                    tracing::warn!(error = %closed, "the database still cannot be opened again");
                     return Err(error.into());
                 }
             }
@@ -82,7 +83,7 @@ impl Journal {
 
     /// Writes the file `newest` beside the database: the newest serials, and the losses that no version has recorded
     /// yet.
-    fn note_newest(&mut self) {
+    pub(super) fn note_newest(&mut self) {
         let mut newest: Vec<_> = self
             .zones()
             .values()
@@ -320,6 +321,23 @@ impl Journal {
         });
         Ok(())
     }
+}
+
+/// Refuses versions whose serial is not after that of the version before: a serial never goes back.
+fn check_serials(candidates: &[Candidate]) -> Result<(), CommitError> {
+    for candidate in candidates {
+        let (version, from) = (candidate.version(), candidate.step().from.as_ref());
+        if let Some((previous, _)) = from
+            && !version.serial.is_after(*previous)
+        {
+            return Err(CommitError::Backwards {
+                apex: version.contents.apex().clone(),
+                previous: *previous,
+                serial: version.serial,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether everything that a zone's newest version is built from can be read.

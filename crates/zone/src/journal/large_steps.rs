@@ -89,7 +89,7 @@ pub(super) struct LargeStepJob {
     pub(super) seq: u64,
     /// `None` when the step must be read.
     pub(super) step: Option<Arc<Step>>,
-    /// How many bytes of the removed and of the added records were hashed.
+    /// The number of bytes of the removed and of the added records that were hashed.
     at: [usize; 2],
     /// The short hashes so far, in heaps by their first bits.
     heaps: Vec<Vec<u32>>,

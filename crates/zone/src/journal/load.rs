@@ -26,7 +26,7 @@ pub(super) struct State {
 /// The newest undamaged version, and the fault after it.
 pub(super) struct Sound {
     pub(super) version: Version,
-    /// Why the steps after it cannot be used; `None` when there are none.
+    /// The reason why the steps after it cannot be used; `None` when there are none.
     pub(super) fault: Option<String>,
 }
 

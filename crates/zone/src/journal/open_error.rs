@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::journal::codec::{FORMAT, FORMAT_TEXT};
 use crate::journal::store::StoreError;
 
-/// Why the state folder cannot be used. Each message says what to do.
+/// The reason why the state folder cannot be used. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process uses the folder.
@@ -50,7 +50,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The database in the folder does not open, and it is not damaged.
-    #[error("the database in {} does not open: {source}; free disk space or memory, or give another folder with --state", dir.display())]
+    #[error("the database in {} cannot be opened: {source}; free disk space or memory, or give another folder with --state", dir.display())]
     Database {
         /// The folder.
         dir: PathBuf,

@@ -21,10 +21,10 @@ use crate::{Contents, Step, Version};
 const NEAR_STEPS: u64 = 2000;
 /// From this many steps on, two threads read them.
 const MANY_STEPS: u64 = 100;
-/// How often a read is tried again when the history changed during it.
+/// The number of times that a read is tried again when the history changed during it.
 const TRIES: usize = 3;
 
-/// Why a part of the history cannot be read.
+/// The reason why a part of the history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The store does not have this zone.

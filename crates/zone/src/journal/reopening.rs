@@ -77,7 +77,7 @@ impl Journal {
                 if !std::mem::replace(&mut self.reopening.is_told, true) {
                     tracing::warn!(
                         octets,
-                        "the database is too large to be reopened: it keeps more memory"
+                        "the database is too large to be reopened: its memory is not freed"
                     );
                 }
             }
@@ -103,7 +103,7 @@ impl Journal {
             }
             Err(error) => {
                 if self.reopening.failed == 0 {
-                    tracing::warn!(%error, "the database does not open; retrying");
+                    tracing::warn!(%error, "cannot open the database; retrying");
                 }
                 self.reopening.fail(now_ms);
             }
@@ -114,11 +114,11 @@ impl Journal {
     /// commit reports it.
     pub fn prepare(&mut self) {
         if let Err(error) = self.heal() {
-            tracing::debug!(%error, "the database does not open yet");
+            tracing::debug!(%error, "the database still cannot be opened");
         }
     }
 
-    /// When to call [`Self::idle`] again although it had nothing to do, because the database is closed; `None` when
+    /// The time to call [`Self::idle`] again although it had nothing to do, because the database is closed; `None` when
     /// it is open.
     #[must_use]
     pub fn again_after(&self) -> Option<Duration> {

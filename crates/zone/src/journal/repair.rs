@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::codec::{self, FORMAT, FORMAT_BEFORE, FORMAT_TEXT, META_KEY};
 use crate::journal::open_error::OpenError;
+use crate::journal::rights;
 use crate::journal::salvage::copy_readable;
 use crate::journal::serial_files::{sync_dir, write_durably};
 use crate::journal::store::{Batch, Store, StoreError};
@@ -62,7 +63,7 @@ impl StateDir {
                 dir: path.to_owned(),
             });
         }
-        fs::create_dir_all(path).map_err(unusable("creating it"))?;
+        rights::create(path).map_err(unusable("creating it"))?;
         let known = check_format(path)?;
         let lock = take_lock(path)?;
         if !known {
@@ -105,7 +106,7 @@ impl StateDir {
         }
         let opened = self.climb(store, first, keep, notes, check);
         if let Err(error) = fs::remove_file(self.path.join(OPENING)) {
-            tracing::debug!(%error, "cannot remove the opening marker");
+            tracing::debug!(%error, "cannot remove the file that counts failed attempts to open the database");
         }
         opened
     }
@@ -292,13 +293,13 @@ impl StateDir {
             .unwrap_or(0_u32);
         // Without the marker, crash loops are not noticed. Everything else works.
         if let Err(error) = fs::write(&path, failed.saturating_add(1).to_string()) {
-            tracing::debug!(%error, "cannot write the opening marker");
+            tracing::debug!(%error, "cannot write the file that counts failed attempts to open the database");
         }
         failed
     }
 }
 
-/// How the database is opened.
+/// The settings of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rung {
     AsItIs,
@@ -440,7 +441,7 @@ fn check_meta(store: &Store) -> Result<(), StoreError> {
         } else if payload == FORMAT_BEFORE.to_be_bytes() {
             write_meta(store)
         } else {
-            Err(broken("its layout is another"))
+            Err(broken("it has another layout"))
         };
     }
     if !store.range(&[0], &[0xff], 1)?.is_empty() {

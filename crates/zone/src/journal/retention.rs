@@ -1,4 +1,4 @@
-//! How much history is kept.
+//! Decides how much history is stored.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::MemoryLimits;
 /// The largest part of the history that stays in memory for IXFR.
 const MEMORY_OCTETS: u64 = 16 << 20;
 
-/// How much history of a zone is kept on disk. The newest step is always kept.
+/// The amount of a zone's history on disk. The newest step is always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// The greatest age of the oldest step.

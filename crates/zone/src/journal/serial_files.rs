@@ -33,7 +33,7 @@ pub(super) struct Serials {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) serials: Serials,
-    /// What is wrong with the file, in sentences for an operator.
+    /// The problem of the file, in sentences for an operator.
     pub(super) notes: Vec<String>,
     /// Whether the file exists.
     pub(super) present: bool,

@@ -33,9 +33,13 @@ impl fmt::Display for Lost {
             is_exact,
         } = self;
         match (kept, is_exact) {
-            (Some(kept), _) => write!(
+            (Some(kept), true) => write!(
                 f,
                 "the versions after serial {kept} up to {newest} are lost"
+            ),
+            (Some(kept), false) => write!(
+                f,
+                "versions after serial {kept} may be lost, with serials up to {newest} at most"
             ),
             (None, true) => write!(f, "all versions up to serial {newest} are lost"),
             (None, false) => write!(
@@ -81,10 +85,13 @@ impl Losses {
         let unsure = (known.unsure.iter()).map(|(apex, newest)| (apex, *newest));
         // It is unknown whether the first version of such a zone was ever published.
         let covered = serials.all().filter(|_| !known.is_exact);
+        let covered = covered.filter(|(apex, _)| !zones.contains_key(*apex));
+        let kept = |apex: &Name| zones.get(apex).map(|stored| stored.head.serial);
         let missing = unsure.chain(covered);
-        let missing = missing.filter(|(apex, _)| !zones.contains_key(*apex));
+        let missing =
+            missing.filter(|(apex, newest)| kept(apex).is_none_or(|kept| newest.is_after(kept)));
         lost.extend(missing.map(|(apex, newest)| {
-            let (kept, is_exact) = (None, false);
+            let (kept, is_exact) = (kept(apex), false);
             let lost = Lost {
                 kept,
                 newest,
@@ -129,6 +136,18 @@ impl Losses {
             kept,
             newest,
             is_exact: known.is_none_or(|known| known.is_exact),
+        };
+        all.insert(apex.clone(), lost);
+    }
+
+    /// Records that a zone may have lost versions after its newest one.
+    pub(super) fn doubt(&self, apex: &Name, kept: Option<Serial>, newest: Serial) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_exact = false;
+        let lost = Lost {
+            kept,
+            newest,
+            is_exact,
         };
         all.insert(apex.clone(), lost);
     }

@@ -160,7 +160,7 @@ struct Shared {
     /// The number of openings to refuse.
     #[cfg(test)]
     refused: AtomicUsize,
-    /// How often it was opened.
+    /// The number of times that it was opened.
     #[cfg(test)]
     openings: AtomicUsize,
 }
@@ -242,7 +242,7 @@ impl Store {
         self.0.refused.store(openings, Ordering::Relaxed);
     }
 
-    /// How often the database was opened.
+    /// The number of times that the database was opened.
     #[cfg(test)]
     pub(super) fn openings(&self) -> usize {
         self.0.openings.load(Ordering::Relaxed)
@@ -387,8 +387,8 @@ fn let_go(open: Option<Open>) {
     }
 }
 
-/// Opens sled. Threads of a handle that was dropped a moment ago may still hold sled's lock, which is of no kind of its own in
-/// sled's errors: so the lock is tried here first. Other processes are kept out by the journal's lock.
+/// Opens sled. Threads of a handle that was dropped a moment ago may still hold sled's lock, which is of no kind of its
+/// own in sled's errors: so the lock is tried here first. Other processes are kept out by the journal's lock.
 fn open_db(path: &Path) -> Result<Open, StoreError> {
     const DOING: &str = "opening the database";
     for _ in 0..RELEASE_TRIES {

@@ -19,7 +19,7 @@ mod tamper;
 use super::codec::{SNAPSHOT, STEP, StreamError};
 use super::*;
 use crate::laws::{self, EditPlan, UNLIMITED, any_history, apex};
-use crate::{Contents, Draft, Edit, Node, Step};
+use crate::{Contents, Draft, Edit, Node, Step, next_serial};
 
 /// A clock that stands where it is put, milliseconds.
 fn clock(at: &Arc<AtomicU64>) -> WallClock {
@@ -193,7 +193,7 @@ fn bulky_bench(versions: u32, retention: Retention) -> Bench {
     bench
 }
 
-/// How many entries of a kind the database holds.
+/// The number of entries of a kind in the database.
 fn entries(journal: &Journal, kind: u8) -> usize {
     journal
         .store
@@ -226,6 +226,28 @@ fn history_is_cut_at_its_oldest_end_and_stays_linked() {
     let after = bench.version.clone().unwrap();
     assert!(after.contents.same_as(&before.unwrap().contents));
     assert_eq!(after.history.len(), 7);
+}
+
+#[test]
+fn a_shorter_history_needs_no_next_version() {
+    let mut bench = bulky_bench(90, Retention::DEFAULT);
+    let entries_before = entries(bench.journal(), STEP);
+    let retention = Retention {
+        versions: 7,
+        ..Retention::DEFAULT
+    };
+    bench.journal().set_retention(&apex(), retention);
+    bench.settle();
+    let oldest = |bench: &mut Bench| {
+        let zone = bench.journal().reader().zone(&apex()).unwrap();
+        (zone.oldest, zone.newest)
+    };
+    assert_eq!(oldest(&mut bench), (84, 90));
+    assert!(entries(bench.journal(), STEP) < entries_before / 2);
+    assert_eq!(bench.open(), Vec::<String>::new());
+    assert_eq!(oldest(&mut bench), (84, 90));
+    bench.settle();
+    assert_eq!(oldest(&mut bench), (84, 90));
 }
 
 #[test]
@@ -444,6 +466,29 @@ fn the_next_serial_is_above_the_version_before_the_floor_and_the_clock() {
             "{previous:?} {floor:?} {wall}"
         );
     }
+}
+
+#[test]
+fn a_version_whose_serial_goes_back_is_refused() {
+    // security 2
+    let mut bench = Bench::new();
+    let mut plans = laws::fixed_history(9).into_iter();
+    while bench.version.is_none() {
+        bench.commit(&plans.next().unwrap());
+    }
+    let version = bench.version.clone().unwrap();
+    let serial = version.serial;
+    let far = Serial::decode(serial.encode().wrapping_add(1 << 31));
+    for wrong in [serial, far, Serial::decode(serial.encode() - 1)] {
+        let same = Edit::new(&version.contents).finish();
+        let candidate = Candidate::new(Some(&version), same, wrong, 2_000_000, vec![], UNLIMITED);
+        let (error, _) = bench.journal().commit(vec![candidate]).unwrap_err();
+        assert!(matches!(error, CommitError::Backwards { .. }), "{error}");
+    }
+    for plan in plans {
+        bench.commit(&plan);
+    }
+    assert!(bench.version.unwrap().serial.is_after(serial));
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Journal {
                 more
             }
             Err(error) => {
-                tracing::warn!(%error, "the upkeep of the history failed");
+                tracing::warn!(%error, "cannot drop old versions from the history");
                 self.damaged_upkeep += u32::from(error.is_damage());
                 if self.damaged_upkeep >= DAMAGED_COMMITS {
                     self.store.close();
@@ -90,6 +90,39 @@ impl Journal {
         }
     }
 
+    /// Drops a portion of a history that is too long since its retention was set.
+    fn apply_new_limits(&mut self) -> Result<(), StoreError> {
+        let Some(apex) = self.new_limits.first().cloned() else {
+            return Ok(());
+        };
+        let before = self.zones().get(&apex).cloned();
+        let mut after = before.clone();
+        if let Some(stored) = &mut after {
+            self.retain(stored);
+        }
+        if let (Some(before), Some(stored)) = (before, after)
+            && stored.head.oldest != before.head.oldest
+        {
+            let mut batch = Batch::default();
+            put_head(&mut batch, &stored);
+            put_older(
+                &mut batch,
+                stored.id,
+                &before.head.older,
+                &stored.head.older,
+            );
+            self.store.write(batch)?;
+            // The head must be on disk before the entries of the steps go.
+            self.store.sync()?;
+            let left = self.snapshots_left(&stored);
+            self.garbage.extend(left);
+            self.zones_mut().insert(apex, stored);
+        } else {
+            self.new_limits.remove(&apex);
+        }
+        Ok(())
+    }
+
     /// Older snapshots that the new head no longer names.
     pub(super) fn snapshots_left(&self, stored: &Stored) -> Vec<Garbage> {
         let before = self.zones().get(&stored.apex).cloned();
@@ -137,6 +170,9 @@ impl Journal {
                 self.jobs.push_front(job);
             }
         }
+        if occasion == Occasion::Idle {
+            self.apply_new_limits()?;
+        }
         let is_in_memory = |job: &LargeStepJob| job.step.is_some();
         if occasion == Occasion::Idle || self.lists.front().is_some_and(is_in_memory) {
             self.write_list(portion)?;
@@ -158,7 +194,8 @@ impl Journal {
             }
             room -= removed;
         }
-        Ok(!self.jobs.is_empty() || !self.lists.is_empty() || room == 0)
+        let has_jobs = !self.jobs.is_empty() || !self.lists.is_empty();
+        Ok(has_jobs || !self.new_limits.is_empty() || room == 0)
     }
 
     /// Starts the list of a large step.

@@ -1,4 +1,4 @@
-//! Faults, each with its place.
+//! Tests of faults, each with its place.
 
 use super::*;
 
@@ -164,7 +164,7 @@ fn what_a_zone_may_not_hold() {
         (
             "a NSEC b A",
             &[
-                "d/main:5:1: NSEC would not match the zone, whose serial is zonewright's: sign the zone behind it",
+                "d/main:5:1: NSEC would not match the zone, whose serial is zonewright's: sign the zone on a secondary",
             ],
         ),
         (
@@ -172,21 +172,8 @@ fn what_a_zone_may_not_hold() {
             &["d/main:5:1: *.a.z. is a wildcard: it cannot be delegated"],
         ),
         (
-            "@ NS b",
-            &["d/main:5:1: name server b.z. has no address in the zone: add A or AAAA"],
-        ),
-        (
             "@ NS b.w\n*.w A 192.0.2.1",
             &["z. 60 IN NS b.w.z.", "*.w.z. 60 IN A 192.0.2.1"],
-        ),
-        (
-            // RFC 4592: a name below the wildcard's parent that exists hides the wildcard.
-            "@ NS b.v.w\n*.w A 192.0.2.1\nv.w TXT x",
-            &["d/main:5:1: name server b.v.w.z. has no address in the zone: add A or AAAA"],
-        ),
-        (
-            "@ NS b.v.w\n*.w A 192.0.2.1\nx.b.v.w TXT x",
-            &["d/main:5:1: name server b.v.w.z. has no address in the zone: add A or AAAA"],
         ),
         (
             "s NS ns.s\n*.s A 192.0.2.1",

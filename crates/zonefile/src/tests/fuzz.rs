@@ -1,11 +1,11 @@
-//! Master files of any octets: refused with reasons, or read; and what was read is read again from what
-//! is printed of it.
+//! Tests of master files of any bytes: refused with reasons, or read. The printed form of a file that was read gives
+//! the same records.
 
 use ::fuzz::{Fuzz, Outcome};
 
 use super::*;
 
-/// The zones of the cases, those with few lines, and one with all that the format has.
+/// The zones of the golden cases that have few lines, and one with all features of the format.
 fn seeds() -> Vec<Vec<u8>> {
     let all = format!(
         "{TOP}$ORIGIN a.z.\n$TTL 1h\n*\tIN 5m MX 10 mail ; note\n@ TXT \"a b\" (\n \"c\\\"\\200\" )\nb CNAME c\n\
@@ -76,7 +76,7 @@ const WORDS: &[&[u8]] = &[
 /// Reads octets as `main`, which may include `other`.
 fn target(input: &[u8]) -> Outcome {
     let other = b"inc A 192.0.2.77\n";
-    // A range of a million lines is no fault, but takes its time.
+    // A range of a million lines is no fault, but takes long.
     if input.windows(9).any(|part| part == b"$GENERATE") && input.len() > 2000 {
         return Ok("long".to_owned());
     }
@@ -118,7 +118,7 @@ fn master_files_of_any_octets_are_refused_or_read_as_they_are_printed() {
     Fuzz::new(seeds(), WORDS).run("master file", target);
 }
 
-/// The search itself: a reader that takes an escape for another is found by what it prints.
+/// Plants a fault in the reader, which misreads an escape. Its printed form shows that.
 #[test]
 fn a_fault_planted_behind_a_master_file_is_found() {
     let planted = |input: &[u8]| {

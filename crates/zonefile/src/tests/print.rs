@@ -1,8 +1,8 @@
-//! What we print reads back, and no text is too much.
+//! Tests that our printed form reads back, and that no text causes a panic.
 
 use super::*;
 
-/// A character string: its length, and so many octets.
+/// A character string: its length and its octets.
 fn string(octets: &[u8]) -> Vec<u8> {
     [&[u8::try_from(octets.len()).unwrap()][..], octets].concat()
 }
@@ -58,7 +58,7 @@ fn any_rdata() -> impl Strategy<Value = (Rtype, Rdata)> {
 }
 
 proptest! {
-    /// Law: what we print is read as what it was.
+    /// Law: a printed record reads back as the same record.
     #[test]
     fn a_printed_record_reads_back(
         labels in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..20), 1..4),
@@ -81,7 +81,7 @@ proptest! {
         prop_assert_eq!(again, record);
     }
 
-    /// Whatever the octets: an answer, never a panic, and every problem has a place.
+    /// Any text gives a result and never a panic, and every problem has a place.
     #[test]
     fn any_text_is_read_or_refused_with_places(text in "([a-z@$.()\";\\\\ \n\t0-9#*]|IN|TXT|SOA|\\$GENERATE 1-2|\\$TTL){0,60}") {
         let reading = read_files(&[("main", text.as_bytes())], Role::Overlay);

@@ -1,4 +1,4 @@
-//! What a client gets for the names of its search path.
+//! Tests of the answers that a client gets for the names of its search path.
 
 use crate::config::handler_metrics;
 use kubernetes::facts::{Client, PodAddress};
@@ -8,8 +8,7 @@ use zone::testing::zone;
 use super::*;
 use crate::handlers::testing::counts;
 
-/// A handler that knows these names, each with an address, fails for `fail.` and says of others that they are
-/// missing.
+/// A handler that has an address for each of these names. It fails for `fail.`, and denies all other names.
 struct Knows(&'static [&'static str]);
 
 impl Handler for Knows {
@@ -43,7 +42,7 @@ impl Handler for Knows {
     }
 }
 
-/// The handler for `z.`, which a pod of the namespace `a` asks.
+/// The handler for `z.`, with clients in the namespace `a`.
 fn of_cluster() -> Arc<AutopathHandler> {
     let clients = Arc::new(ClientPods::default());
     let at = PodAddress {
@@ -61,7 +60,6 @@ fn of_cluster() -> Arc<AutopathHandler> {
     handler(Some(Cluster { clients, zones }), path)
 }
 
-/// The handler for all names.
 fn handler(cluster: Option<Cluster>, path: Vec<Name>) -> Arc<AutopathHandler> {
     Arc::new(AutopathHandler {
         zones: vec![Name::root()],
@@ -83,7 +81,7 @@ fn cluster_zone() -> Arc<zone::Zone> {
     zone("z.", 1, &lines)
 }
 
-/// What a pod of `a` is told; what is not in the zone is asked of a handler behind it.
+/// The answer to a pod of `a`. The next handler answers names that are not in the zone.
 fn ask(question: &str) -> String {
     let knows = Arc::new(Knows(&["api.test.", "far.host.test."]));
     let server = chain_around(vec![of_cluster()], vec![cluster_zone()], vec![knows]);
@@ -121,7 +119,7 @@ fn s95_the_third_element_answers_behind_an_alias_and_other_names_are_left_alone(
 #[test]
 fn s96_names_as_a_pod_writes_them_are_found_at_their_place_of_the_path() {
     for (question, want) in [
-        // a Service of its namespace, of another, with `svc`, in full, and a name elsewhere
+        // A Service of its namespace, of another, with `svc`, in full, and an external name.
         ("web.a.svc.z. A", "NOERROR | web.a.svc.z. 60 IN A 10.0.0.1"),
         (
             "web.b.a.svc.z. A",
@@ -195,7 +193,7 @@ fn where_nothing_answers_the_last_name_the_first_reply_stands() {
 
 #[test]
 fn a_walk_through_the_zone_asks_the_chain_for_nothing_but_what_lies_elsewhere() {
-    /// Counts what comes by.
+    /// Logs the questions that reach it.
     #[derive(Default)]
     struct Log(std::sync::Mutex<Vec<String>>);
     impl Handler for Log {

@@ -1,4 +1,4 @@
-//! One reply that is kept.
+//! One cached reply.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,39 +7,37 @@ use std::time::{Duration, Instant};
 use dns::{Rcode, Record, Ttl, flags};
 use server::message::{Reply, Request};
 
-/// A reply that is kept.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// Its code.
     rcode: Rcode,
-    /// Its flags; of them AA, AD and RA are given again.
+    /// Its flags. The cache answers with AA, AD and RA of them.
     flags: u16,
-    /// Its records, in the order of sections.
     sections: [Box<[Record]>; 3],
     /// The bytes of memory that it takes, without `last_answer`.
     own_bytes: usize,
     /// Whether it answers its question with records.
     pub(super) is_answer: bool,
-    /// The answer that it took the place of, where answers come before denials.
+    /// The answer that this denial replaced. It is stored if answers are preferred to denials.
     pub(super) last_answer: Option<Arc<Item>>,
-    /// For how many seconds it is good.
+    /// The seconds for which it is fresh.
     pub(super) seconds: u32,
-    /// Since when.
+    /// The time at which it was stored.
     pub(super) stored: Instant,
-    /// How often it was asked for, with no longer pause than is set, and when it was last.
+    /// The number of questions for it, without pauses that are longer than `prefetch` allows, and the time of the last
+    /// one.
     asked: Mutex<Asked>,
-    /// Whether it is being asked for again.
+    /// Whether a refresh of it is under way.
     is_refreshing: AtomicBool,
-    /// Until when it is not asked for again, as that failed.
+    /// The end of the time without refreshes, after a refresh failed.
     retry_after: Mutex<Option<Instant>>,
 }
 
-/// How often an item was asked for.
+/// The questions for an item.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    /// How often.
+    /// Their number.
     count: u32,
-    /// When it was last.
+    /// The time of the last one.
     last: Option<Instant>,
 }
 
@@ -50,13 +48,12 @@ fn bytes_of(record: &Record) -> usize {
     size_of::<Record>() + owner.next_multiple_of(16) + data.next_multiple_of(16)
 }
 
-/// Locks for a few instructions.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Item {
-    /// What is kept of a reply.
+    /// A copy of the reply's records.
     pub(super) fn new(reply: &Reply, is_answer: bool, seconds: u32, now: Instant) -> Self {
         let sections = [&reply.answers, &reply.authority, &reply.additional];
         let bytes_of_records = sections.into_iter().flatten().map(bytes_of).sum::<usize>();
@@ -78,24 +75,24 @@ impl Item {
         }
     }
 
-    /// About how many bytes of memory it takes.
+    /// The approximate bytes of memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         let last = self.last_answer.as_ref();
         self.own_bytes + last.map_or(0, |last| last.bytes())
     }
 
-    /// Whether it says that a server failed or cannot, and so nothing of the name.
+    /// Whether it is a server failure, which says nothing about the name.
     pub(super) fn is_failure(&self) -> bool {
         [Rcode::SERVFAIL, Rcode::NOTIMP].contains(&self.rcode)
     }
 
-    /// The seconds it is still good; below zero it is not since so many.
+    /// The seconds for which it is still fresh. Below zero, it expired that many seconds ago.
     pub(super) fn left(&self, now: Instant) -> i64 {
         let age = now.saturating_duration_since(self.stored).as_secs();
         i64::from(self.seconds) - i64::try_from(age).unwrap_or(i64::MAX)
     }
 
-    /// The reply to a question for it.
+    /// The reply to a question, with `ttl` in its records.
     pub(super) fn reply(&self, request: &Request, ttl: u32) -> Reply {
         let ttl = Ttl::decode(ttl);
         let [answers, authority, additional] = &self.sections;
@@ -113,6 +110,7 @@ impl Item {
         Reply {
             rcode: self.rcode,
             flags,
+            recursion_desired: None,
             answers: copy(answers),
             authority: copy(authority),
             additional: copy(additional),
@@ -121,7 +119,7 @@ impl Item {
         }
     }
 
-    /// Notes that it was asked for; gives how often it was, a pause longer than `within` begins anew.
+    /// Counts a question for it and returns the count. After a pause longer than `within` the count restarts.
     pub(super) fn note_asked(&self, within: Duration, now: Instant) -> u32 {
         let mut asked = lock(&self.asked);
         let goes_on = asked
@@ -136,13 +134,13 @@ impl Item {
         asked.count
     }
 
-    /// Takes over how often another was asked for.
+    /// Takes over the count of another item.
     pub(super) fn inherit(&self, other: &Self) {
         let theirs = *lock(&other.asked);
         *lock(&self.asked) = theirs;
     }
 
-    /// Begins to ask for it again; nothing when that is under way or failed lately.
+    /// Begins a refresh. `None` if one is under way or failed lately.
     pub(super) fn begin_refresh(self: &Arc<Self>, now: Instant) -> Option<Refreshing> {
         let waits = lock(&self.retry_after).is_some_and(|after| now < after);
         let begins = !waits && !self.is_refreshing.swap(true, Ordering::AcqRel);
@@ -150,12 +148,12 @@ impl Item {
     }
 }
 
-/// An item is being asked for: until this is dropped, wherever that is.
+/// Marks the refresh of an item as under way until it is dropped.
 #[derive(Debug)]
 pub(super) struct Refreshing(Arc<Item>);
 
 impl Refreshing {
-    /// Ends it; if it failed the item is not asked for until then.
+    /// Ends the refresh. If it failed, the item is not refreshed before `retry_after`.
     pub(super) fn end(self, retry_after: Option<Instant>) {
         *lock(&self.0.retry_after) = retry_after;
     }

@@ -1,4 +1,4 @@
-//! What a reply is to a cache: an answer, a denial, a failure, or nothing to be kept; and for how long.
+//! Judges replies for the cache: whether a reply is an answer, a denial or a failure, and how long it may be stored.
 
 use std::time::SystemTime;
 
@@ -7,34 +7,28 @@ use server::message::Reply;
 
 /// RRSIG (RFC 4034 section 3).
 const RRSIG: Rtype = Rtype(46);
-/// The seconds of what has no TTL of its own.
+/// The seconds for replies without a TTL.
 const FALLBACK_SECONDS: u32 = 5;
 
-/// What a reply is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Records, or a referral.
     Answer,
-    /// No such name, or no such type (RFC 2308 section 2).
     Denial,
-    /// The server failed or cannot.
     Failure,
-    /// Nothing that is kept.
+    /// Not stored.
     Other,
 }
 
-/// What a reply is, whether it may be kept, and whether it answers the question.
+/// The cache's view of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// What it is.
     pub(super) kind: Kind,
-    /// Whether it may be kept.
     pub(super) is_kept: bool,
-    /// Whether it has records that were asked for.
+    /// Whether it has records that answer the question.
     pub(super) is_answer: bool,
 }
 
-/// Judges a reply to a question. `wall` is the time if signatures matter.
+/// Judges a reply to a question. With `wall`, the time of day, expired signatures count.
 pub(super) fn judge(reply: &Reply, name: &Name, qtype: Rtype, wall: Option<SystemTime>) -> Judged {
     let has_soa = has(&reply.authority, Rtype::SOA);
     let is_answer = reply.rcode == Rcode::NOERROR && answers(&reply.answers, name, qtype);
@@ -68,8 +62,8 @@ fn has(records: &[Record], rtype: Rtype) -> bool {
     records.iter().any(|record| record.rtype == rtype)
 }
 
-/// Whether records answer a question: the type stands where the chain of aliases ends. A chain that is a
-/// circle or parts in two (RFC 2181 section 10.1) ends nowhere.
+/// Whether records answer a question: the type is found at the end of the chain of aliases. A chain that is a circle or
+/// divides in two (RFC 2181 section 10.1) has no end.
 fn answers(records: &[Record], name: &Name, qtype: Rtype) -> bool {
     if qtype == Rtype::ANY {
         return records.iter().any(|record| record.owner == *name);
@@ -94,11 +88,11 @@ fn answers(records: &[Record], name: &Name, qtype: Rtype) -> bool {
 
 /// The alias of a name.
 enum Alias {
-    /// None.
+    /// It has none.
     None,
-    /// This one.
+    /// Its target.
     One(Name),
-    /// More than one, which must not be.
+    /// More than one, which is not allowed.
     Two,
 }
 
@@ -115,7 +109,7 @@ fn alias(records: &[Record], name: &Name) -> Alias {
     }
 }
 
-/// Whether a signature is not yet or no longer good (RFC 4034 section 3.1.5).
+/// Whether a signature is not yet valid or no longer valid (RFC 4034 section 3.1.5).
 fn has_expired(reply: &Reply, wall: SystemTime) -> bool {
     let since = wall.duration_since(SystemTime::UNIX_EPOCH);
     let seconds = since.map_or(0, |since| since.as_secs());
@@ -155,7 +149,7 @@ pub(super) fn least_ttl(reply: &Reply, kind: Kind, most: u32) -> u32 {
     }
 }
 
-/// Whether it names other servers and no more.
+/// Whether it names other servers and nothing else.
 fn is_referral(reply: &Reply) -> bool {
     reply.answers.is_empty()
         && has(&reply.authority, Rtype::NS)
@@ -181,7 +175,7 @@ mod tests {
         }
     }
 
-    /// A reply of answers and authority.
+    /// A reply with these answers and this authority.
     fn reply(rcode: Rcode, answers: &[&str], authority: &[&str]) -> Reply {
         let mut reply = Reply::empty("x", rcode, 0);
         reply.answers = answers.iter().map(|line| record(line)).collect();

@@ -1,7 +1,6 @@
-//! Asking again for what is kept: before its end, and after it while the old is given.
+//! Refreshes cached replies: before they expire, and afterwards while the old reply is served.
 //!
-//! A refresh is a task of the background, a bounded number of them at once; there is never more than one
-//! for an item.
+//! A refresh runs as a background task. The number of tasks is bounded, and an item has at most one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,27 +18,24 @@ use crate::cache::handler::item::{Item, Refreshing};
 use crate::cache::handler::kind::Kind;
 use crate::cache::handler::{CacheHandler, REFRESH_LIMIT, is_of_zone};
 
-/// Refreshes at once.
+/// The most refreshes at once.
 const MOST_AT_ONCE: usize = 256;
 
-/// A refresh.
 pub(super) struct Refresh {
-    /// What is asked for again.
+    /// The item to refresh.
     item: Arc<Item>,
-    /// Ends with it; none where nobody minds two at once.
+    /// Marks the item as being refreshed. `None` where two refreshes at once do no harm.
     refreshing: Option<Refreshing>,
-    /// The question.
     request: Request,
-    /// What stands behind the cache.
+    /// The handlers after the cache.
     next: Next,
-    /// Whether the item is past its end.
+    /// Whether the item has expired.
     is_stale: bool,
-    /// Who waits for what is said.
     told: Option<oneshot::Sender<Option<Outcome>>>,
 }
 
 impl CacheHandler {
-    /// Has an item asked for again, unless that is under way or the queue is full.
+    /// Queues a refresh of an item, unless one is under way or the queue is full.
     pub(super) fn refresh_later(
         &self,
         item: &Arc<Item>,
@@ -52,7 +48,7 @@ impl CacheHandler {
             return;
         };
         let mut request = request.clone();
-        // Nobody waits for it: over a connection nothing is truncated.
+        // No client waits for the reply, so it need not be truncated: it comes as over a connection.
         request.origin.proto = Proto::Tcp;
         let refresh = Refresh {
             item: Arc::clone(item),
@@ -63,11 +59,11 @@ impl CacheHandler {
             told: None,
         };
         self.counts.prefetches.inc();
-        // With no room in the queue it ends here.
+        // If the queue is full, the refresh is dropped.
         let _queued = self.refreshes.try_send(refresh).is_ok();
     }
 
-    /// Asks for an item past its end before it is given; nothing when the old is to be given.
+    /// Refreshes an expired item before it is served. `None` when the old reply is to be served.
     pub(super) async fn verify(
         &self,
         item: &Arc<Item>,
@@ -104,7 +100,7 @@ impl CacheHandler {
         }
     }
 
-    /// Runs refreshes until told to stop.
+    /// Runs refreshes until cancelled.
     pub(super) async fn refresh_all(
         self: Arc<Self>,
         mut waiting: mpsc::Receiver<Refresh>,
@@ -119,12 +115,12 @@ impl CacheHandler {
                     let cache = Arc::clone(&self);
                     running.push(async move {
                         let told = refresh.told.take();
-                        // What a handler panics at is one item's matter.
+                        // A panic of a handler concerns one item only.
                         let refreshing = catch_panic(cache.refresh(refresh));
                         let refreshed = tokio::time::timeout(REFRESH_LIMIT, refreshing).await;
                         let said = refreshed.ok().and_then(Result::ok).flatten();
                         if let Some(told) = told {
-                            // Who waited may have gone with the old.
+                            // The waiting client may have got the old reply already.
                             let _heard = told.send(said).is_ok();
                         }
                     });
@@ -133,7 +129,7 @@ impl CacheHandler {
         }
     }
 
-    /// Asks for an item again. Gives what the client is told, nothing when the old stays.
+    /// Refreshes an item. Returns the reply for the client, or `None` if the old item stays.
     async fn refresh(&self, refresh: Refresh) -> Option<Outcome> {
         let Refresh {
             item,
@@ -174,8 +170,8 @@ impl CacheHandler {
         taken.map(|it| Outcome::Reply(it.reply))
     }
 
-    /// Whether a reply may take the place of what is past its end (RFC 8767 section 4): a whole one that
-    /// says there is something or there is not.
+    /// Whether a reply may replace an expired one (RFC 8767 section 4): it must be whole, and say that the records
+    /// exist or that they do not.
     fn replaces(&self, reply: &server::message::Reply, request: &Request) -> bool {
         let is_whole = reply.flags & flags::TC == 0;
         if is_of_zone(reply) || !is_whole {
@@ -194,10 +190,10 @@ impl CacheHandler {
 }
 
 impl CacheHandler {
-    /// The item that is kept for a request, for tests.
+    /// The item for a request.
     #[cfg(test)]
     pub(super) fn kept(&self, request: &Request) -> Option<Arc<Item>> {
-        let key = crate::cache::handler::Key::of(request);
+        let key = self.key(request);
         let denial = self.denial.get(key.as_octets());
         denial.or_else(|| self.success.get(key.as_octets()))
     }

@@ -1,7 +1,7 @@
 //! Replies by question, bounded by the memory that they take.
 //!
-//! `quick_cache` chooses the reply to evict (by S3-FIFO): replies that were asked for only once go first, so that a flood of
-//! other names does not evict those that clients ask for again and again.
+//! `quick_cache` chooses the reply to evict (by S3-FIFO): replies with only one question go first. So a flood of new
+//! names does not evict the replies that clients ask for again and again.
 
 use std::hash::RandomState;
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
 use crate::cache::handler::item::Item;
 
-/// Parts with a lock of their own.
+/// The parts of the cache, each with its own lock.
 const SHARDS: usize = 16;
 /// The fewest replies that fit, as in CoreDNS.
 const LEAST: usize = 1024;
 /// The bytes of a place: a reply takes one place, a larger one as many as it fills.
 pub(super) const PLACE_BYTES: u64 = 2048;
-/// The part of the places for replies that were asked for again. New replies take the rest: the larger it is, the longer a
-/// new reply stays until its second question.
+/// The share of the places for replies that had a second question. New replies take the rest: the larger it is, the
+/// longer a new reply stays until its second question.
 const HOT_PART: f64 = 0.8;
 /// The bytes that each reply takes in the cache's own tables.
 const ENTRY_BYTES: usize = 64;
-/// The longest key: a name, type, class, and whether DO and CD are set.
-pub(super) const KEY_OCTETS: usize = 255 + 2 + 2 + 1;
+/// The longest key: a name, type, class, whether DO and CD are set, and a subnet.
+pub(super) const KEY_OCTETS: usize = 255 + 2 + 2 + 1 + SUBNET_OCTETS;
+/// The longest subnet: family, two lengths, an address of IPv6 (RFC 7871 section 6).
+const SUBNET_OCTETS: usize = 2 + 1 + 1 + 16;
 
-/// The key of a reply, as it is kept.
 type Key = Box<[u8]>;
 
 /// Weighs replies by the bytes of memory that they take.
@@ -75,7 +76,6 @@ impl Store {
         ))
     }
 
-    /// The reply for a key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Arc<Item>> {
         self.0.get(key)
     }
@@ -85,7 +85,8 @@ impl Store {
     pub(super) fn put(&self, key: &[u8], item: Arc<Item>) -> u64 {
         let mut evicted = Vec::new();
         self.0.insert_with_lifecycle(key.into(), item, &mut evicted);
-        // With the key of this reply come the one that it replaced, and itself if it was too large.
+        // `evicted` may also hold, under this reply's key, the reply that it replaced, or the reply itself if it was
+        // too large.
         let others = evicted.iter().filter(|(other, _)| **other != *key);
         others.count() as u64
     }
@@ -105,7 +106,6 @@ impl Store {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
-    /// The bytes of all places in use.
     #[cfg(test)]
     pub(super) fn weight(&self) -> u64 {
         self.0.weight()

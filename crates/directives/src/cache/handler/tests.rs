@@ -1,4 +1,4 @@
-//! `cache` on a clock that the tests move.
+//! Tests of `cache` with a clock that the test moves.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::config::handler_metrics;
 use crate::handlers::testing::counts;
 
-/// What stands behind: each question gets the next of these, then no more than a code.
+/// The handlers after the cache: each question gets the next of these outcomes, and after the last one a bare code.
 #[derive(Default)]
 struct Script(Mutex<VecDeque<Outcome>>);
 
@@ -74,10 +74,18 @@ fn cache(lines: &str, clock: Arc<HandClock>) -> Arc<CacheHandler> {
     let corefile = format!(". {{\n cache {lines}\n forward . 192.0.2.1\n}}\n");
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &corefile, &overrides, &|_| None).unwrap();
-    let config: &Cache = loaded.config.servers[0].get().unwrap();
+    let block = &loaded.config.servers[0];
+    let config: &Cache = block.get().unwrap();
     let metrics = handler_metrics();
     let counts = counts(&metrics);
-    Arc::new(CacheHandler::new(config.clone(), vec![], clock, counts))
+    let by_subnet = crate::forward::sends_subnet(block);
+    Arc::new(CacheHandler::new(
+        config.clone(),
+        vec![],
+        by_subnet,
+        clock,
+        counts,
+    ))
 }
 
 impl Setup {
@@ -97,12 +105,12 @@ impl Setup {
         }
     }
 
-    /// What a question gets at the first poll.
+    /// The reply to a question at its first poll.
     fn ask(&self, question: &str) -> String {
         ask(&self.server, question)
     }
 
-    /// Runs what waits in the background.
+    /// Runs the refreshes in the queue.
     async fn refresh(&self) {
         let cancel = CancellationToken::new();
         let waiting = self.cache.waiting.lock().unwrap().take();
@@ -115,7 +123,7 @@ impl Setup {
         tokio::task::yield_now().await;
     }
 
-    /// How many of the script are left.
+    /// The number of outcomes left in the script.
     fn left(&self) -> usize {
         self.script.0.lock().unwrap().len()
     }
@@ -346,8 +354,8 @@ async fn a_refresh_that_finds_no_room_or_panics_is_tried_again() {
     assert!(item.begin_refresh(now).is_none() && item.begin_refresh(later).is_some());
 }
 
-/// A handler behind the cache: it answers every question with this number of addresses, and counts the questions for names
-/// below `hot.`.
+/// A handler after the cache. It answers every question with this number of addresses, and counts the questions for
+/// names below `hot.`.
 struct Addresses {
     records: u16,
     ttl: u32,
@@ -445,7 +453,7 @@ fn large_replies_take_the_places_of_many() {
     );
 }
 
-/// A question for an expired reply removes it, and expired replies that nobody asks for again do not keep new ones out.
+/// A question for an expired reply removes it. Expired replies without further questions make room for new ones.
 #[test]
 fn replies_past_their_end_are_gone_and_make_room() {
     let (clock, cache, server, behind) = before("", 1, 60);
@@ -456,7 +464,7 @@ fn replies_past_their_end_are_gone_and_make_room() {
             }
         }
     };
-    // The cache is full of names that were each asked for several times.
+    // The cache is full of names that had several questions each.
     ask_all("cold", 12_000, 4);
     clock.advance(61);
     let full = cache.success.count();
@@ -464,7 +472,7 @@ fn replies_past_their_end_are_gone_and_make_room() {
     let last = request("n11999.cold. A");
     assert!(
         cache
-            .find(Key::of(&last).as_octets(), clock.now())
+            .find(Key::of(&last, false).as_octets(), clock.now())
             .is_none()
     );
     assert_eq!(cache.success.count(), full - 1);
@@ -475,4 +483,40 @@ fn replies_past_their_end_are_gone_and_make_room() {
     }
     let asked = behind.hot.load(std::sync::atomic::Ordering::Relaxed);
     assert!(asked <= 1010, "1000 names are asked for {asked} times");
+}
+
+#[test]
+fn security_12_a_reply_is_kept_for_a_subnet_where_that_goes_on_to_the_upstream() {
+    let asked = |subnet: &[u8]| {
+        let mut asked = request("a.t. A");
+        let mut options = vec![];
+        edns::push_option(&mut options, CLIENT_SUBNET, subnet);
+        asked.edns = Some(server::message::Edns {
+            size: 1232,
+            dnssec_ok: false,
+            options,
+        });
+        asked
+    };
+    let block = |forward: &str| {
+        let text = format!(". {{\n cache\n {forward}\n}}\n");
+        let overrides = crate::config::Overrides::default();
+        let read = crate::config::parse_text("Corefile", &text, &overrides, &|_| None).unwrap();
+        crate::forward::sends_subnet(&read.config.servers[0])
+    };
+    for (forward, differs) in [
+        ("forward . 192.0.2.1", false),
+        ("forward . 192.0.2.1 {\n client_subnet\n }", true),
+        ("rewrite edns0 subnet set 24 56\n forward . 192.0.2.1", true),
+        ("rewrite edns0 subnet unset\n forward . 192.0.2.1", false),
+        ("rewrite edns0 subnet set 24 56", false),
+    ] {
+        let by_subnet = block(forward);
+        let key = |subnet: &[u8]| Key::of(&asked(subnet), by_subnet).as_octets().to_vec();
+        let [nine, eight] = [9, 8].map(|net| key(&[0, 1, 8, 0, net]));
+        assert_eq!(nine != eight, differs, "{forward}");
+        assert_eq!(nine, key(&[0, 1, 8, 0, 9]));
+        // Longer ones than there are.
+        key(&[7; 300]);
+    }
 }

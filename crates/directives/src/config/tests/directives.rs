@@ -1,9 +1,9 @@
-//! The other directives.
+//! Tests of the other directives.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::config::tests::{block, faults, name, shown, warnings};
+use crate::config::tests::{block, config, faults, name, shown, warnings};
 use crate::config::{
     Any, Apex, Bind, BindHost, Bufsize, Chaos, DebugLines, Dns64, Errors, Health, History,
     Loadbalance, Local, LogClass, LogField, LogPiece, LogRule, Minimal, Monitor, Prometheus, Ready,
@@ -51,7 +51,7 @@ fn apex_says_what_stands_at_the_top() {
 fn apex_is_checked() {
     for (line, want) in [
         ("ns", "2:1: ns needs an argument"),
-        ("ns ns1", "2:4: 'ns1' is not a host's whole name"),
+        ("ns ns1", "2:4: 'ns1' is not a fully qualified host name"),
         ("ns a.b x", "2:8: 'x' is not an IP address"),
         (
             "mbox a..b",
@@ -75,7 +75,7 @@ fn apex_is_checked() {
     ] {
         assert_eq!(faults(&format!("apex {{\n{line}\n}}")), [want], "{line}");
     }
-    assert_eq!(faults("apex"), ["1:1: apex says nothing"]);
+    assert_eq!(faults("apex"), ["1:1: apex has no options"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
         (
             "apex {\nns x.svc.a.example 192.0.2.1\n}",
             Some(
-                "4:4: x.svc.a.example. has the addresses of its Service, not those that stand here"
+                "4:4: x.svc.a.example. has the addresses of its Service, not those given here"
                     .to_owned(),
             ),
         ),
@@ -116,7 +116,7 @@ fn a_name_server_in_a_zone_of_the_block_has_an_address_there() {
         ("apex 10.in-addr.arpa {\nns ns.dns.a.example\n}", None),
         ("apex b.example {\nns web.shop.b.example\n}", None),
         ("apex b.example {\nns web.svc.b.example 192.0.2.1\n}", None),
-        // The default server of an external zone is by its own label, and no namespace has that.
+        // The default name server of an external zone is below its apex label, and no namespace has that name.
         ("apex 10.in-addr.arpa {\nns ns1.dns.b.example\n}", None),
         (
             "apex 10.in-addr.arpa {\nns ns.dns.b.example\n}",
@@ -151,7 +151,7 @@ fn a_name_server_in_a_zone_of_a_set_of_clusters_is_a_service_or_has_an_address()
         assert_eq!(said("c.example", "web.shop.svc.c.example"), good, "{zones}");
         assert_eq!(
             said("c.example", "web.shop.svc.c.example 192.0.2.1"),
-            ["web.shop.svc.c.example. has the addresses of its Service, not those that stand here"]
+            ["web.shop.svc.c.example. has the addresses of its Service, not those given here"]
         );
         assert_eq!(
             said("c.example", "x.c.example"),
@@ -182,7 +182,10 @@ fn history_has_bounds() {
             "versions 0",
             "2:10: versions '0': not a whole number from 1",
         ),
-        ("size 0", "2:6: size '0': nothing fits into that"),
+        (
+            "size 0",
+            "2:6: size '0': the size is too small for any version",
+        ),
         (
             "size 1X",
             "2:6: size '1X': not an amount of bytes such as 500M, 2G or 64MiB",
@@ -190,6 +193,31 @@ fn history_has_bounds() {
         ("age 1", "2:1: history has no option 'age'"),
     ] {
         assert_eq!(faults(&format!("history {{\n{line}\n}}")), [want], "{line}");
+    }
+}
+
+/// transfer D2
+#[test]
+fn bind_to_all_addresses_of_ipv6_takes_those_of_ipv4_too() {
+    let bound = |text: &str| -> Vec<String> {
+        let config = config(text);
+        let bind = config.servers[0].get::<Bind>().unwrap();
+        bind.hosts.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(bound("a {\n bind ::\n}"), ["::", "0.0.0.0"]);
+    assert_eq!(bound("a {\n bind :: ::1\n}"), ["::", "::1", "0.0.0.0"]);
+    for text in [
+        "a {\n bind :: {\n except 0.0.0.0\n}\n}",
+        "a {\n bind ::\n}\nb {\n bind 0.0.0.0\n}",
+        "a {\n bind ::\n}\nb {\n whoami\n}",
+    ] {
+        assert_eq!(bound(text), ["::"], "{text}");
+    }
+    for text in [
+        "a {\n bind ::\n}\nb {\n bind ::\n}",
+        "a {\n bind ::\n}\nb:54 {\n bind 0.0.0.0\n}",
+    ] {
+        assert_eq!(bound(text), ["::", "0.0.0.0"], "{text}");
     }
 }
 
@@ -213,16 +241,16 @@ fn bind_takes_addresses_and_interfaces_several_times() {
         ("bind", "1:1: bind needs an argument"),
         (
             "bind 127.0.0",
-            "1:6: '127.0.0' is no IP address and no interface's name",
+            "1:6: '127.0.0' is neither an IP address nor the name of an interface",
         ),
         (
             "bind ns1.example.org.",
-            "1:6: 'ns1.example.org.' is no IP address and no interface's name",
+            "1:6: 'ns1.example.org.' is neither an IP address nor the name of an interface",
         ),
         ("bind ::1 {\n only x\n}", "2:2: bind has no option 'only'"),
         (
             "bind ::1 {\n except ::1\n}",
-            "1:1: everything to listen on is excepted",
+            "1:1: except removes all addresses to listen on",
         ),
     ] {
         assert_eq!(faults(line), [want], "{line}");
@@ -282,7 +310,7 @@ fn http_servers_are_checked() {
         ("prometheus 9153", "1:12: '9153': the port is missing"),
         (
             "prometheus {\n tls x\n}",
-            "2:2: prometheus tls: not supported: metrics are told over HTTP alone",
+            "2:2: prometheus tls: not supported: metrics are served only over HTTP",
         ),
         (
             "health {\n lameduck 5\n}",
@@ -293,7 +321,7 @@ fn http_servers_are_checked() {
         ("ready :1 :2", "1:10: ready: ':2' is one argument too many"),
         (
             "ready {\n monitor never\n}",
-            "2:10: monitor 'never': no such way to monitor",
+            "2:10: monitor 'never': not a way to monitor",
         ),
         (
             "health :8181\nready",
@@ -301,7 +329,7 @@ fn http_servers_are_checked() {
         ),
         (
             "ready\nready",
-            "2:1: ready stands already in line 2 of this block",
+            "2:1: ready is already given in line 2 of this block",
         ),
     ] {
         assert_eq!(faults(line), [want], "{line}");
@@ -329,15 +357,15 @@ fn errors_go_to_stdout() {
         ),
         (
             "errors {\n consolidate 5m x fatal\n}",
-            "2:19: consolidate: 'fatal' is no level, nor show_first at the end",
+            "2:19: consolidate: 'fatal' is neither a level nor show_first at the end",
         ),
         (
             "errors {\n consolidate 5m x show_first show_first\n}",
-            "2:19: consolidate: 'show_first' is no level, nor show_first at the end",
+            "2:19: consolidate: 'show_first' is neither a level nor show_first at the end",
         ),
         (
             "errors\nerrors",
-            "2:1: errors stands already in line 2 of this block",
+            "2:1: errors is already given in line 2 of this block",
         ),
     ] {
         assert_eq!(faults(line), [want], "{line}");
@@ -389,13 +417,13 @@ fn the_process_and_its_listeners_are_told() {
             "timeouts {\n read 25h\n}",
             "2:7: read '25h': not between 1s and 24h",
         ),
-        ("timeouts", "1:1: timeouts says nothing"),
+        ("timeouts", "1:1: timeouts has no options"),
         (
             "multisocket 1025",
-            "1:13: multisocket: '1025' is no number of sockets",
+            "1:13: multisocket: '1025' is not a number of sockets",
         ),
         ("debug all", "1:7: debug: 'all' is one argument too many"),
-        ("root", "1:1: root names no folder"),
+        ("root", "1:1: root has no folder"),
         ("pprof {\n cpu\n}", "2:2: pprof has no option 'cpu'"),
     ] {
         assert_eq!(faults(line), [want], "{line}");
@@ -473,18 +501,18 @@ fn what_stands_twice_means_what_it_means_in_coredns() {
 #[test]
 fn what_stands_twice_is_warned_about() {
     for (lines, want) in [
-        ("any\nany", "any stands also in line 2, once is the same"),
+        ("any\nany", "any is also given in line 2, once is the same"),
         (
             "bufsize 512\nbufsize",
-            "bufsize stands also in line 2, the first counts",
+            "bufsize is also given in line 2, the first counts",
         ),
         (
             "root a\nroot b",
-            "root stands also in line 2, the last counts",
+            "root is also given in line 2, the last counts",
         ),
         (
             "loadbalance\nloadbalance",
-            "loadbalance stands also in line 2, the last policy counts, and every prefer",
+            "loadbalance is also given in line 2, the last policy counts, and every prefer",
         ),
     ] {
         let said = warnings(&format!(". {{\n{lines}\n}}\n"));

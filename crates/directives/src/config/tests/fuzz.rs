@@ -1,4 +1,4 @@
-//! Corefiles of any octets: read or refused with reasons that have their place, never a panic.
+//! Corefiles of any bytes: each is read, or refused with problems that have a place, without a panic.
 
 use ::fuzz::{Fuzz, Outcome};
 
@@ -12,7 +12,7 @@ fn seeds() -> Vec<Vec<u8>> {
                 tsig {\n  secret k c2VjcmV0 hmac-sha512\n }\n apex {\n  ns ns1 127.0.0.1\n  refresh 1h30m\n }\n \
                 history {\n  keep 30d\n  versions 10\n  size 1MiB\n }\n gate {\n  shrink 30\n  hold 10m\n }\n \
                 cache 30\n log\n}\n";
-    // What answers at query time.
+    // Directives with handlers.
     let handlers = "t:53 {\n errors {\n  consolidate 5m \".* timeout$\" warning\n }\n \
                     forward . 192.0.2.1 tls://[2001:db8::1]:853 tls://up.test%dns.test {\n  except a.t\n  policy sequential\n  \
                     health_check 1s domain x. no_rec\n  max_concurrent 9\n  tls_servername dns.test\n  next NXDOMAIN\n  \
@@ -136,7 +136,7 @@ fn corefiles_of_any_octets_are_read_or_refused_with_reasons() {
     Fuzz::new(seeds(), WORDS).run("Corefile", target);
 }
 
-/// The search itself: a fault behind two conditions is found.
+/// Tests the fuzzer: it finds a planted fault behind two conditions.
 #[test]
 fn a_fault_planted_behind_a_corefile_is_found() {
     let planted = |input: &[u8]| {

@@ -1,4 +1,4 @@
-//! `cache` and `hosts`: options, limits, places.
+//! Tests of `cache` and `hosts`: options, limits, places.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn hosts(words: &str) -> Hosts {
         .clone()
 }
 
-/// What is wrong with a line: one problem.
+/// The one problem of a line.
 fn problem(line: &str) -> String {
     let mut said = problems(&format!(". {{\n {line}\n}}\n"));
     assert_eq!(said.len(), 1, "{line}: {said:?}");
@@ -88,13 +88,13 @@ fn cache_reads_every_option() {
 #[test]
 fn faults_of_cache_say_where_they_are() {
     for (lines, want) in [
-        ("cache 0", "2:8: cache: '0' is no TTL"),
-        ("cache -1", "2:8: cache: '-1' is no TTL"),
+        ("cache 0", "2:8: cache: '0' is not a TTL"),
+        ("cache -1", "2:8: cache: '-1' is not a TTL"),
         ("cache {\n success\n}", "3:2: success needs an argument"),
         ("cache {\n success many\n}", "success 'many'"),
-        ("cache {\n denial 10 0\n}", "cache: '0' is no TTL"),
+        ("cache {\n denial 10 0\n}", "cache: '0' is not a TTL"),
         ("cache {\n denial 10 1 -1\n}", "denial '-1'"),
-        ("cache {\n prefetch x\n}", "no number of questions"),
+        ("cache {\n prefetch x\n}", "not a number of questions"),
         (
             "cache {\n prefetch 1 1m 9%\n}",
             "not a percentage from 10% to 90%",
@@ -129,7 +129,7 @@ fn faults_of_cache_say_where_they_are() {
         ("cache {\n disable all\n}", "disable 'all': no such kind"),
         ("cache {\n keepttl now\n}", "'now' is one argument too many"),
         ("cache {\n nonsense\n}", "cache has no option 'nonsense'"),
-        ("cache\n cache", "cache stands already in line 2"),
+        ("cache\n cache", "cache is already given in line 2"),
     ] {
         let said = problem(lines);
         assert!(said.contains(want), "{lines}\n{said}\n{want}");
@@ -160,7 +160,8 @@ fn hosts_reads_files_lines_and_options() {
     assert!(warnings(". {\n hosts /no/such\n}\n")[0].contains("/no/such does not exist"));
 }
 
-/// What it lacks is SERVFAIL, and nobody else is asked: a cluster that stands behind it would be out of reach.
+/// Without fallthrough, a name that `hosts` lacks is SERVFAIL and no further handler is asked: a cluster after it is
+/// out of reach.
 #[test]
 fn hosts_without_fallthrough_before_others_is_warned_of() {
     let said = |lines: &str| {
@@ -188,10 +189,10 @@ fn hosts_without_fallthrough_before_others_is_warned_of() {
         ),
     ] {
         let said = said(lines);
-        let want = format!("that it lacks {which}: what stands behind it is not asked; {fix}");
+        let want = format!("that it lacks {which}: the handlers after it are not asked; {fix}");
         assert!(said.len() == 1 && said[0].contains(&want), "{said:?}");
     }
-    // What stands behind is asked, or has other names.
+    // The handlers after `hosts` are asked, or have other names.
     for (lines, behind) in [
         ("{\n  fallthrough a.example\n }", "a.example"),
         ("{\n  fallthrough example\n }", "a.example"),
@@ -214,12 +215,12 @@ fn lines_of_hosts_without_address_or_name_are_passed_over_with_a_warning() {
     let said = warnings(lines);
     assert!(
         said.iter()
-            .any(|it| it.contains(":3:2: hosts: '10.0.0.1' begins no line")),
+            .any(|it| it.contains(":3:2: hosts: '10.0.0.1' does not begin a line")),
         "{said:?}"
     );
     assert!(
         said.iter()
-            .any(|it| it.contains(":4:2: hosts: 'nonsense' begins no line")),
+            .any(|it| it.contains(":4:2: hosts: 'nonsense' does not begin a line")),
         "{said:?}"
     );
     let read = hosts("/ {\n 10.0.0.1\n nonsense a.test\n 10.0.0.2 b.test\n fallthrough\n}");

@@ -1,4 +1,4 @@
-//! Keys of server blocks, listeners.
+//! Tests of the keys of server blocks, and of listeners.
 
 use dns::Name;
 
@@ -28,7 +28,7 @@ fn a_written_port_is_not_overridden() {
 #[test]
 fn what_is_no_zone_is_refused() {
     for (key, want) in [
-        ("foo:", "no port after the last colon of 'foo:'; "),
+        ("foo:", "'foo:' has no port after its last colon; "),
         (
             ".:abc",
             "the port of '.:abc' is not a number from 0 to 65535; ",
@@ -39,7 +39,7 @@ fn what_is_no_zone_is_refused() {
         ),
         (":53", "not a domain name: a name is missing; "),
         ("a..b", "not a domain name: \"a..b\" has an empty label; "),
-        // CoreDNS makes forward zones of these.
+        // CoreDNS makes forward zones of these ranges.
         (
             "10.0.0.0/33",
             "'10.0.0.0/33' is not an address range such as 10.0.0.0/8",
@@ -49,7 +49,7 @@ fn what_is_no_zone_is_refused() {
             "'10.0.0/8:53' is not an address range such as 10.0.0.0/8",
         ),
         ("http://.:1053", "unknown scheme in 'http://.:1053'; "),
-        // It starts and serves nothing in CoreDNS.
+        // CoreDNS accepts it and serves nothing.
         (
             "unix:///run/x",
             "unix://: not supported: queries are answered over UDP, TCP, TLS, HTTPS and QUIC; ",
@@ -101,8 +101,7 @@ fn odd_names_are_served_with_a_warning() {
     assert_eq!(
         warnings("foo_bar.test"),
         [
-            "Corefile:1:1: 'foo_bar.test' has other characters than letters, digits and hyphens; check \
-         that it is meant (RFC 1035 section 2.3.1)"
+            "Corefile:1:1: 'foo_bar.test' has characters other than letters, digits and hyphens; check that it is intended (RFC 1035 section 2.3.1)"
         ]
     );
     assert_eq!(warnings("10.0.0.0").len(), 1);
@@ -137,7 +136,9 @@ fn ranges_become_reverse_zones() {
 fn a_zone_stands_once_on_a_listener() {
     check_problems(
         ". {\n}\n.:53 {\n}\n",
-        &["Corefile:3:1: .:53 is already served, see Corefile:1; take one out, or let both"],
+        &[
+            "Corefile:3:1: .:53 is already served, see Corefile:1; remove one, or bind the two blocks",
+        ],
     );
     check_problems(
         "a A {\n}\n",

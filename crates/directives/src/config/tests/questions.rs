@@ -1,4 +1,5 @@
-//! The directives that look at questions: `rewrite`, `autopath`, `acl`, `template`, `dns64`, `local`, `metadata`.
+//! Tests of the directives that look at questions: `rewrite`, `autopath`, `acl`, `template`, `dns64`, `local`,
+//! `metadata`.
 
 use dns::{Rcode, Rtype};
 
@@ -28,11 +29,11 @@ fn acl_has_zones_types_and_nets() {
             "acl {\n allow type\n block type a BOGUS\n filter net 10.0.0.0/33 x\n drop all\n deny\n}"
         ),
         [
-            "2:8: 'type' names nothing",
-            "3:13: 'a' is no type",
-            "3:15: 'BOGUS' is no type",
-            "4:13: '10.0.0.0/33' is no range of addresses",
-            "4:25: 'x' is no range of addresses",
+            "2:8: 'type' has no values",
+            "3:13: 'a' is not a type",
+            "3:15: 'BOGUS' is not a type",
+            "4:13: '10.0.0.0/33' is not a range of addresses",
+            "4:25: 'x' is not a range of addresses",
             "5:7: 'all' is neither type nor net",
             "6:2: acl has no option 'deny'",
         ]
@@ -48,10 +49,10 @@ fn autopath_has_a_file_or_the_cluster() {
     assert_eq!(autopath.path, SearchPath::Cluster);
     let said = warnings(". {\n autopath @kubernetes\n}");
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("autopath does nothing: this block has no kubernetes"));
+    assert!(said[0].contains("autopath has no effect: this block has no kubernetes"));
     let said = faults("autopath\nautopath @etcd\nautopath no-such-file");
     assert!(
-        said[0].starts_with("1:1: autopath names no search path"),
+        said[0].starts_with("1:1: autopath has no search path"),
         "{said:?}"
     );
     assert!(
@@ -141,59 +142,59 @@ fn rewrite_has_fields_kinds_and_answers() {
 fn rules_that_cannot_be_are_refused_at_their_words() {
     let long = "a".repeat(10_001);
     for (rule, want) in [
-        ("", "rewrite names no field"),
-        ("stop", "rewrite names no field"),
+        ("", "rewrite has no field"),
+        ("stop", "rewrite has no field"),
         ("nonsense a b", "rewrite has no field 'nonsense'"),
         (
             "answer name a b",
-            "answers are rewritten by a rule for names",
+            "only a rule for names can rewrite answers",
         ),
         ("name a", "a rule for names has two words at least"),
-        ("name wild a b", "'wild' is no way to compare names"),
+        ("name wild a b", "'wild' is not a way to compare names"),
         (
             "name regex ( b",
-            "'(' is no regular expression: unclosed group",
+            "'(' is not a regular expression: unclosed group",
         ),
         (
             "name regex a {1}",
             "'{1}' has more groups than its regular expression",
         ),
-        ("name exact a b auto", "'auto' is not all of a rule"),
-        ("name exact a b x answer", "'x' stands behind the names"),
+        ("name exact a b auto", "'auto' does not complete the rule"),
+        ("name exact a b x answer", "'x' follows the names"),
         (
             "name exact a b answer other",
-            "'other' is no kind of answer",
+            "'other' is not a kind of answer",
         ),
         ("name exact a b answer name x", "'name' needs two words"),
         (
             "name suffix a b answer auto answer name x y",
-            "answer auto goes with no answer name",
+            "answer auto excludes answer name",
         ),
         ("type A", "a rule for a type has two words, not 1"),
-        ("type A BOGUS", "'BOGUS' is no type"),
-        ("class XX IN", "'XX' is no class"),
+        ("type A BOGUS", "'BOGUS' is not a type"),
+        ("class XX IN", "'XX' is not a class"),
         ("ttl a", "a rule of 1 words"),
-        ("ttl a -", "'-' is no TTL and no range of them"),
-        ("ttl a 9-5", "'9-5' is no TTL and no range of them"),
-        ("rcode a 24 3", "'24' is no response code"),
-        ("rcode a BOGUS 3", "'BOGUS' is no response code"),
+        ("ttl a -", "'-' is neither a TTL nor a range of TTLs"),
+        ("ttl a 9-5", "'9-5' is neither a TTL nor a range of TTLs"),
+        ("rcode a 24 3", "'24' is not a response code"),
+        ("rcode a BOGUS 3", "'BOGUS' is not a response code"),
         ("cname a", "a rule of 1 words"),
         (
             "edns0 local",
-            "a rule for EDNS options names option and action",
+            "a rule for EDNS options needs an option and an action",
         ),
-        ("edns0 local put 1 2", "'put' is no action"),
+        ("edns0 local put 1 2", "'put' is not an action"),
         (
             "edns0 local set 70000 2",
-            "'70000' is no number up to 65535",
+            "'70000' is not a number up to 65535",
         ),
-        ("edns0 local set 1 0x123", "'0x123' is no hexadecimal text"),
+        ("edns0 local set 1 0x123", "'0x123' is not hexadecimal text"),
         (
             "edns0 local set 1 {nonsense}",
-            "'{nonsense}' is no variable",
+            "'{nonsense}' is not a variable",
         ),
-        ("edns0 subnet set 33 56", "'33' is no number up to 32"),
-        ("edns0 nsid set 1", "'nsid' with 1 words"),
+        ("edns0 subnet set 33 56", "'33' is not a number up to 32"),
+        ("edns0 nsid set 1", "'nsid' cannot have 1 arguments"),
         (
             &format!("name regex {long} b"),
             "a regular expression of 10001 characters",
@@ -227,15 +228,15 @@ fn template_has_patterns_records_and_a_code() {
              ederror x\n var a 1\n bogus\n}"
         ),
         [
-            "1:1: template names no class and type",
-            "2:10: 'in' is no class",
+            "1:1: template has no class and type",
+            "2:10: 'in' is not a class",
             "3:2: match needs an argument",
-            "4:8: '(' is no regular expression: unclosed group",
+            "4:8: '(' is not a regular expression: unclosed group",
             "5:9: answer: there is no .Nope, but .Zone .Name .Class .Type .Match .Group .Message .Question .Remote \
              .Regex .Meta (character 4)",
-            "6:8: 'nxdomain' is no response code",
-            "7:10: 'x' is no number up to 65535",
-            "8:2: template var: not supported: what is filled in are the question and what the expression of match found",
+            "6:8: 'nxdomain' is not a response code",
+            "7:10: 'x' is not a number up to 65535",
+            "8:2: template var: not supported: a template may use the question and the groups of match",
             "9:2: template has no option 'bogus'",
         ]
     );
@@ -272,7 +273,7 @@ fn dns64_local_and_metadata_have_their_options() {
             "dns64 64:ff9b::/97\nlocal {\n localhost_prefix maybe\n other\n}\nmetadata {\n x\n}"
         ),
         [
-            "1:7: '64:ff9b::/97' is no prefix for IPv4 addresses",
+            "1:7: '64:ff9b::/97' is not a prefix for IPv4 addresses",
             "3:19: 'maybe' is neither on nor off",
             "4:2: local has no option 'other'",
             "7:2: metadata has no option 'x'",

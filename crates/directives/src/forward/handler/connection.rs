@@ -1,10 +1,11 @@
-//! One connection or socket towards an upstream: how a query goes out and its reply comes in.
+//! One connection or socket to an upstream: sends queries and receives replies.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dns::{BadReply, Response, flags};
+use server::Proto;
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
@@ -13,52 +14,51 @@ use tokio_rustls::client::TlsStream;
 use crate::forward::handler::https::HttpsConnection;
 use crate::forward::handler::query::Message;
 use crate::forward::handler::quic::QuicConnection;
-use crate::forward::handler::route::{Route, Secured, Transport, UpstreamTls};
+use crate::forward::handler::route::{Route, Secured, UpstreamTls};
 use crate::forward::handler::sockets::SocketPermit;
 use crate::forward::handler::stream::{self, bad};
 
-/// The most queries at once on one connection: servers of HTTP/2 take as many (RFC 9113 section 6.5.2).
+/// The most queries at once on one connection: HTTP/2 servers accept as many (RFC 9113 section 6.5.2).
 const MOST_STREAMS: usize = 100;
 
-/// What goes out through it.
+/// The transport of a connection.
 #[derive(Debug)]
 enum Channel {
-    /// A socket that is connected: the kernel takes datagrams from the upstream alone.
+    /// A connected socket: the kernel accepts datagrams from the upstream alone.
     Udp(UdpSocket),
-    /// A connection.
     Tcp(TcpStream),
-    /// A connection over TLS.
     Tls(Box<TlsStream<TcpStream>>),
-    /// HTTP over TLS.
     Https(Box<HttpsConnection>),
-    /// QUIC.
     Quic(Box<QuicConnection>),
 }
 
-/// A connection, with its age.
+/// An open connection, with its age.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Where octets go.
     channel: Channel,
-    /// When it was made.
+    /// The time at which it was opened.
     pub(super) created: Instant,
-    /// When it was used last.
+    /// When its query took it.
+    pub(super) taken: Instant,
+    /// When it had its last reply, or was made.
     pub(super) used: Instant,
+    /// Since when queries that share it have had no reply.
+    pub(super) silent_since: Option<Instant>,
     /// Whether it was used before.
     pub(super) is_used: bool,
-    /// One of the sockets that there may be; a check of health needs none. All queries of the connection hold it.
+    /// Counts the socket against the limit. Health checks have none. All queries of the connection hold it.
     permit: Arc<Option<SocketPermit>>,
 }
 
 impl Connection {
-    /// Opens one.
+    /// Opens a connection.
     pub(super) async fn open(
         route: &Route,
-        transport: Transport,
+        transport: Proto,
         permit: Option<SocketPermit>,
     ) -> io::Result<Self> {
         let channel = match &route.tls {
-            None if transport == Transport::Udp => {
+            None if transport == Proto::Udp => {
                 let socket = UdpSocket::bind(route.local_address()).await?;
                 socket.connect(route.address).await?;
                 Channel::Udp(socket)
@@ -69,7 +69,7 @@ impl Connection {
                 Secured::Https(https) => {
                     let stream = shake_hands(route, tls).await?;
                     let tasks = route.tasks.starter();
-                    let https = HttpsConnection::open(https.clone(), stream, &tasks).await?;
+                    let https = HttpsConnection::open(Arc::clone(https), stream, &tasks).await?;
                     Channel::Https(Box::new(https))
                 }
                 Secured::Https3(_) | Secured::Quic => {
@@ -81,37 +81,52 @@ impl Connection {
         Ok(Self {
             channel,
             created: now,
+            taken: now,
             used: now,
+            silent_since: None,
             is_used: false,
             permit: Arc::new(permit),
         })
     }
 
-    /// The same connection for one more query, if it carries several at once.
-    pub(super) fn share(&self) -> Option<Self> {
+    /// A handle of the same connection for one more query, if it carries several at once.
+    pub(super) fn share(&mut self) -> Option<Self> {
         let channel = match &self.channel {
             Channel::Udp(_) | Channel::Tcp(_) | Channel::Tls(_) => return None,
             Channel::Https(https) => Channel::Https(Box::new(https.share()?)),
             Channel::Quic(quic) => Channel::Quic(quic.clone()),
         };
+        let taken = Instant::now();
+        self.silent_since.get_or_insert(taken);
         Some(Self {
             channel,
+            taken,
             permit: Arc::clone(&self.permit),
             ..*self
         })
     }
 
-    /// Whether this is the same connection.
+    /// Notes that a reply came.
+    pub(super) fn note_reply(&mut self) {
+        self.used = Instant::now();
+        self.is_used = true;
+        self.silent_since = None;
+    }
+
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.permit, &other.permit)
     }
 
-    /// Whether other queries have it too, or may take it.
-    pub(super) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.permit) > 1
+    /// Whether it carries several queries at once.
+    pub(super) fn is_shareable(&self) -> bool {
+        match &self.channel {
+            Channel::Udp(_) | Channel::Tcp(_) | Channel::Tls(_) => false,
+            Channel::Https(https) => https.is_shareable(),
+            Channel::Quic(_) => true,
+        }
     }
 
-    /// Whether it carries as many queries as it may.
+    /// Whether it carries the most queries that it may.
     pub(super) fn is_full(&self) -> bool {
         Arc::strong_count(&self.permit) > MOST_STREAMS
     }
@@ -127,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Whether it takes one more query, as far as is known without looking at the network.
+    /// Whether it accepts one more query. This does not look at the network.
     pub(super) fn is_open(&self) -> bool {
         match &self.channel {
             Channel::Udp(_) | Channel::Tcp(_) | Channel::Tls(_) => true,
@@ -136,21 +151,20 @@ impl Connection {
         }
     }
 
-    /// Sends a query.
     pub(super) async fn send(&mut self, query: &Message) -> io::Result<()> {
         match &mut self.channel {
             Channel::Udp(socket) => socket.send(&query.octets).await.map(drop),
             Channel::Tcp(stream) => stream::write(stream, &query.octets).await,
             Channel::Tls(stream) => stream::write(stream, &query.octets).await,
-            // It goes out when the reply is waited for.
+            // It is sent when the reply is waited for.
             Channel::Https(_) | Channel::Quic(_) => Ok(()),
         }
     }
 
-    /// Takes the reply with this ID. Others are ignored: of earlier queries, or made up by somebody.
+    /// Takes the reply with this ID. Others are ignored: of earlier queries, or forged.
     pub(super) async fn receive(&mut self, query: &Message, id: u16) -> io::Result<Response> {
         match &mut self.channel {
-            Channel::Udp(socket) => datagram(socket, query, id).await,
+            Channel::Udp(socket) => datagram(socket, query).await,
             Channel::Tcp(stream) => stream::read(stream, id).await,
             Channel::Tls(stream) => stream::read(stream, id).await,
             Channel::Https(https) => https.exchange(query, id).await,
@@ -159,7 +173,6 @@ impl Connection {
     }
 }
 
-/// Opens a connection.
 async fn tcp(route: &Route) -> io::Result<TcpStream> {
     let socket = match route.address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -173,48 +186,31 @@ async fn tcp(route: &Route) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Opens a connection over TLS.
 async fn shake_hands(route: &Route, tls: &UpstreamTls) -> io::Result<TlsStream<TcpStream>> {
     let connector = TlsConnector::from(Arc::clone(&tls.config));
     connector.connect(tls.name.clone(), tcp(route).await?).await
 }
 
-/// Takes datagrams until the one with this ID. One that was cut, as it is larger than was asked for, is a
-/// truncated reply: the client comes again by TCP.
-async fn datagram(socket: &UdpSocket, query: &Message, id: u16) -> io::Result<Response> {
+/// Takes datagrams until the reply to the query comes (RFC 5452 section 9.1). One that was cut, as it is larger than was
+/// asked for, is a truncated reply: the client comes again by TCP.
+async fn datagram(socket: &UdpSocket, query: &Message) -> io::Result<Response> {
     let mut buffer = vec![0; usize::from(query.most_octets)];
     loop {
         let length = socket.recv(&mut buffer).await?;
         let octets = &buffer[..length];
-        match Response::decode(octets) {
-            Ok(response) if response.id == id => return Ok(response),
-            Err(BadReply::Ends {
-                id: its,
-                flags: its_flags,
-            }) if its == id => {
-                let question = octets.get(12..12 + query.question().len());
-                if question != Some(query.question()) {
-                    return Err(bad(BadReply::Malformed { id }));
-                }
-                let question = Response::decode(&as_reply(query)).map_err(bad)?.question;
-                return Ok(Response {
-                    id,
-                    flags: its_flags | flags::TC,
-                    rcode: dns::Rcode(its_flags & 15),
-                    question,
-                    ..Response::default()
-                });
-            }
-            Err(error @ BadReply::Malformed { id: its }) if its == id => return Err(bad(error)),
-            Ok(_)
-            | Err(BadReply::NoHeader | BadReply::Ends { .. } | BadReply::Malformed { .. }) => {}
+        if !query.is_answered_by(octets) {
+            continue;
         }
+        return match Response::decode(octets) {
+            Ok(response) => Ok(response),
+            Err(BadReply::Ends {
+                flags: its_flags, ..
+            }) => Ok(Response {
+                flags: its_flags | flags::TC,
+                rcode: dns::Rcode(its_flags & 15),
+                ..Response::decode(&query.as_reply()).map_err(bad)?
+            }),
+            Err(error @ (BadReply::NoHeader | BadReply::Malformed { .. })) => Err(bad(error)),
+        };
     }
-}
-
-/// The header and question of a query, which read as a reply give its question.
-fn as_reply(query: &Message) -> Vec<u8> {
-    let mut octets = query.octets[..query.question_end].to_vec();
-    octets[6..12].fill(0);
-    octets
 }

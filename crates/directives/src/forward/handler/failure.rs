@@ -1,27 +1,33 @@
-//! Why an upstream gave no reply, in the words CoreDNS has from Go: patterns of `errors consolidate` and people's searches
-//! go by them.
+//! The errors of upstreams, in the words that CoreDNS takes from Go: patterns of `errors consolidate` and people's
+//! searches use them.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::forward::handler::route::Transport;
+use server::Proto;
 
-/// From where to where something went.
+/// The ends of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
-    /// Over what.
-    pub(super) transport: Transport,
-    /// Our address, where it is known.
+    /// The protocol.
+    pub(super) transport: Proto,
+    /// Our address, if it is known.
     pub(super) from: Option<SocketAddr>,
-    /// The upstream's.
+    /// The upstream's address.
     pub(super) to: SocketAddr,
 }
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", self.transport.network())?;
+        // Go's name of the network.
+        let network = if self.transport.is_over_udp() {
+            "udp"
+        } else {
+            "tcp"
+        };
+        write!(f, "{network} ")?;
         if let Some(from) = self.from {
             write!(f, "{from}->")?;
         }
@@ -29,10 +35,10 @@ impl fmt::Display for Way {
     }
 }
 
-/// Why there is no reply.
+/// The reason for having no reply.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    /// A connection that was kept is closed by now: another one is to be tried.
+    /// A reused connection was closed meanwhile: another one is to be tried.
     #[error("cached connection was closed by peer")]
     ClosedBefore,
     /// It cannot be reached.
@@ -56,18 +62,31 @@ pub(crate) enum AskError {
     /// There was no reply in time.
     #[error("read {0}: i/o timeout")]
     ReadTimeout(Way),
-    /// As many sockets are open as there may be.
-    #[error("as many sockets wait for upstreams as the limit of open files allows")]
+    /// The process may open no further socket.
+    #[error("the sockets that wait for upstreams reached the limit of open files")]
     NoSocket,
-    /// The time of the query is over.
+    /// The query's time is over.
     #[error("no upstream replied within {0:?} in all")]
     OutOfTime(Duration),
-    /// What came is no reply.
+    /// The upstream sent something that is no reply.
     #[error("{0}")]
     Malformed(io::Error),
 }
 
-/// An error of the system in Go's words: those of the C library in lower case, without the number.
+impl AskError {
+    /// What an error of receiving says.
+    pub(super) fn of_reading(way: Way, error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            Self::Closed
+        } else if error.kind() == io::ErrorKind::InvalidData {
+            Self::Malformed(error)
+        } else {
+            Self::Read(way, error)
+        }
+    }
+}
+
+/// The C library's words for the error, in lower case and without the number, as Go has them.
 fn words(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -92,22 +111,19 @@ mod tests {
         let from = Some("192.0.2.9:4711");
         for (error, text) in [
             (
-                AskError::Read(way(Transport::Udp, from), refused()),
+                AskError::Read(way(Proto::Udp, from), refused()),
                 "read udp 192.0.2.9:4711->192.0.2.1:53: read: connection refused",
             ),
             (
-                AskError::Dial(way(Transport::Tls, None), refused()),
+                AskError::Dial(way(Proto::Tls, None), refused()),
                 "dial tcp 192.0.2.1:53: connect: connection refused",
             ),
             (
-                AskError::ReadTimeout(way(Transport::Tcp, from)),
+                AskError::ReadTimeout(way(Proto::Tcp, from)),
                 "read tcp 192.0.2.9:4711->192.0.2.1:53: i/o timeout",
             ),
             (
-                AskError::Dial(
-                    way(Transport::Tls, None),
-                    io::Error::other("bad certificate"),
-                ),
+                AskError::Dial(way(Proto::Tls, None), io::Error::other("bad certificate")),
                 "dial tcp 192.0.2.1:53: connect: bad certificate",
             ),
         ] {

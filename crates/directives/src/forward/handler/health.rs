@@ -1,29 +1,28 @@
-//! What a `forward` does besides answering: it checks the health of upstreams that failed until they
-//! answer, and closes connections that nobody uses.
+//! The background work of `forward`: it checks upstreams that failed until they answer, and closes idle connections.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use server::Proto;
 use tokio::sync::mpsc;
 use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::forward::handler::connection::Connection;
 use crate::forward::handler::query::check;
-use crate::forward::handler::route::Transport;
 use crate::forward::handler::{ForwardHandler, Upstream};
 
-/// How long each step of a check may take.
+/// The time limit of each step of a check.
 const LIMIT: Duration = Duration::from_secs(1);
-/// The least time between two checks: with 0 they would follow each other without a rest.
+/// The shortest pause between two checks, if the interval is 0.
 const LEAST_REST: Duration = Duration::from_millis(10);
-/// How often connections are looked at.
+/// The interval at which idle connections are closed.
 const CLEANING: Duration = Duration::from_secs(10);
 
 impl ForwardHandler {
-    /// Checks and cleans until told to stop.
+    /// Checks upstreams and closes connections until cancelled.
     pub(super) async fn look_after(
         self: Arc<Self>,
         mut ill: mpsc::Receiver<usize>,
@@ -41,7 +40,7 @@ impl ForwardHandler {
         }
     }
 
-    /// Checks an upstream until it is well.
+    /// Checks an upstream until it answers.
     async fn until_well(&self, place: usize) {
         let upstream = &self.upstreams[place];
         while !self.is_well(upstream).await {
@@ -51,14 +50,14 @@ impl ForwardHandler {
         upstream.note_well();
     }
 
-    /// Whether an upstream answers; what it says does not matter.
+    /// Whether an upstream answers. The contents of the reply do not matter.
     async fn is_well(&self, upstream: &Upstream) -> bool {
         let health = &self.config.health;
         let mut query = check(&health.domain, health.recursion_desired);
         let transport = upstream.route.transport(if self.config.force_tcp {
-            Transport::Tcp
+            Proto::Tcp
         } else {
-            Transport::Udp
+            Proto::Udp
         });
         let open = Connection::open(&upstream.route, transport, None);
         let Ok(Ok(mut connection)) = timeout(2 * LIMIT, open).await else {
@@ -71,7 +70,7 @@ impl ForwardHandler {
         }
         match timeout(LIMIT, connection.receive(&query, id)).await {
             Err(_) => false,
-            // Something came that has our ID and cannot be read: there is someone.
+            // The reply has our ID and cannot be read. So a server is there.
             Ok(Err(error)) => error.kind() == std::io::ErrorKind::InvalidData,
             Ok(Ok(_)) => true,
         }

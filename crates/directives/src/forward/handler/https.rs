@@ -2,19 +2,21 @@
 //! itself.
 //!
 //! # Not implemented
-//! Paths other than `/dns-query`. What the headers say about caching: the TTLs of the reply count.
+//! - Paths other than `/dns-query`.
+//! - Caching headers: the TTLs of the reply count.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use dns::Response;
+use dns::{MAX_MESSAGE_OCTETS, Response};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue};
-use http::uri::Authority;
+use http::uri::{Authority, PathAndQuery, Uri};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -28,39 +30,44 @@ use crate::config::DohMethod;
 use crate::forward::handler::query::Message;
 use crate::forward::handler::stream::bad;
 
-/// The path of queries: the one that all servers have.
+/// The path of queries, which all servers have.
 const PATH: &str = "/dns-query";
 /// The type of queries and replies (RFC 8484 section 6).
 const MESSAGE: HeaderValue = HeaderValue::from_static("application/dns-message");
-/// The largest message.
-const MESSAGE_OCTETS: usize = 65_535;
-/// The most octets of a reply's header.
+/// The most bytes of a reply's header.
 pub(super) const HEADER_OCTETS: u32 = 16 << 10;
-/// Octets that may come before they are read: of one reply, and of all of a connection.
-const WINDOWS: [u32; 2] = [64 << 10, 1 << 20];
+/// The bytes that may arrive before they are read: of one reply, and of all replies on a connection.
+pub(super) const WINDOWS: [u32; 2] = [64 << 10, 1 << 20];
 
-/// How queries are put.
-#[derive(Debug, Clone)]
+/// The parts of a request that are the same for all queries.
+#[derive(Debug)]
 pub(crate) struct Https {
     /// The request's method.
-    pub(crate) method: DohMethod,
-    /// The name of the server or its address, with the port unless that is the one of HTTPS.
-    pub(crate) host: Authority,
+    method: DohMethod,
+    /// What is asked for, in the form for a server that has its name from elsewhere (RFC 9112 section 3.2.1).
+    origin_form: Uri,
+    /// The same with scheme and host.
+    pub(super) absolute_form: Uri,
+    /// The host, where it is a field of its own.
+    host: HeaderValue,
 }
 
-/// A connection.
+/// An HTTP status that is not that of a reply with a message.
+#[derive(Debug, thiserror::Error)]
+#[error("HTTP status {0}")]
+struct BadStatus(StatusCode);
+
 pub(super) struct HttpsConnection {
-    /// How queries are put.
-    https: Https,
+    https: Arc<Https>,
     /// Our address, if it is known.
     pub(super) local: Option<SocketAddr>,
-    /// Takes requests.
+    /// Sends requests. The connection ends when it is dropped.
     sender: Sender,
 }
 
-/// Takes requests; the connection ends with it.
+/// Sends requests.
 enum Sender {
-    /// One after the other.
+    /// One at a time.
     Http1(http1::SendRequest<Full<Bytes>>),
     /// Many at once.
     Http2(http2::SendRequest<Full<Bytes>>),
@@ -73,9 +80,9 @@ impl fmt::Debug for HttpsConnection {
 }
 
 impl HttpsConnection {
-    /// Begins to speak the version of HTTP that the server has chosen; `tasks` move the octets.
+    /// Opens HTTP in the version that the server has chosen. `tasks` drive the connection.
     pub(super) async fn open(
-        https: Https,
+        https: Arc<Https>,
         stream: TlsStream<TcpStream>,
         tasks: &Starter,
     ) -> io::Result<Self> {
@@ -92,7 +99,7 @@ impl HttpsConnection {
                 .handshake(stream)
                 .await
                 .map_err(fault)?;
-            // Each query learns by itself that the connection has ended.
+            // A query notices by itself when the connection has ended.
             tasks.start(async { drop(driver.await) });
             Sender::Http2(sender)
         } else {
@@ -107,19 +114,27 @@ impl HttpsConnection {
         })
     }
 
-    /// The same connection for one more query, if it carries several at once.
+    /// A handle of the same connection for one more query, if it carries several at once.
     pub(super) fn share(&self) -> Option<Self> {
         match &self.sender {
             Sender::Http1(_) => None,
             Sender::Http2(sender) => Some(Self {
-                https: self.https.clone(),
+                https: Arc::clone(&self.https),
                 local: self.local,
                 sender: Sender::Http2(sender.clone()),
             }),
         }
     }
 
-    /// Whether it takes one more query, as far as is known.
+    /// Whether it carries several queries at once.
+    pub(super) const fn is_shareable(&self) -> bool {
+        match &self.sender {
+            Sender::Http1(_) => false,
+            Sender::Http2(_) => true,
+        }
+    }
+
+    /// Whether it accepts one more query, as far as is known.
     pub(super) fn is_open(&self) -> bool {
         match &self.sender {
             Sender::Http1(sender) => !sender.is_closed(),
@@ -127,19 +142,19 @@ impl HttpsConnection {
         }
     }
 
-    /// Asks and takes the reply.
+    /// Sends a query and receives its reply.
     pub(super) async fn exchange(&mut self, query: &Message, id: u16) -> io::Result<Response> {
         let reply = match &mut self.sender {
             Sender::Http1(sender) => {
-                let (mut head, body) = self.https.request(query, "")?.into_parts();
-                let host = HeaderValue::try_from(self.https.host.as_str());
-                head.headers.insert(HOST, host.map_err(io::Error::other)?);
+                let mut request = self.https.request(query, &self.https.origin_form)?;
+                let host = self.https.host.clone();
+                request.headers_mut().insert(HOST, host);
                 sender.ready().await.map_err(fault)?;
-                let request = Request::from_parts(head, Full::new(body));
-                sender.send_request(request).await.map_err(fault)?
+                let sent = sender.send_request(request.map(Full::new)).await;
+                sent.map_err(fault)?
             }
             Sender::Http2(sender) => {
-                let request = self.https.request(query, &self.https.origin())?;
+                let request = self.https.request(query, &self.https.absolute_form)?;
                 sender.ready().await.map_err(lost)?;
                 let sent = sender.send_request(request.map(Full::new)).await;
                 sent.map_err(lost)?
@@ -150,19 +165,32 @@ impl HttpsConnection {
 }
 
 impl Https {
-    /// What the path of an absolute URI is put after.
-    pub(super) fn origin(&self) -> String {
-        format!("https://{}", self.host)
+    /// Queries for a host, which is the name of the server or its address, with the port unless that is the one of HTTPS.
+    ///
+    /// # Errors
+    /// When it is no host.
+    pub(crate) fn new(method: DohMethod, host: &str) -> Result<Self, http::Error> {
+        let authority: Authority = host.parse()?;
+        Ok(Self {
+            method,
+            origin_form: Uri::from_static(PATH),
+            host: HeaderValue::try_from(host)?,
+            absolute_form: Uri::builder()
+                .scheme("https")
+                .authority(authority)
+                .path_and_query(PathAndQuery::from_static(PATH))
+                .build()?,
+        })
     }
 
-    /// A query as a request; its ID is 0, so that all who ask the same send the same (RFC 8484 section 4.1).
-    pub(super) fn request(&self, query: &Message, origin: &str) -> io::Result<Request<Bytes>> {
+    /// A query as a request. Its ID is 0, so that equal queries are equal requests (RFC 8484 section 4.1).
+    pub(super) fn request(&self, query: &Message, uri: &Uri) -> io::Result<Request<Bytes>> {
         let octets = query.without_id();
         let request = Request::builder().header(ACCEPT, MESSAGE);
         let request = match self.method {
             DohMethod::Post => request
                 .method(Method::POST)
-                .uri(format!("{origin}{PATH}"))
+                .uri(uri.clone())
                 .header(CONTENT_TYPE, MESSAGE)
                 .header(CONTENT_LENGTH, octets.len())
                 .body(octets.into()),
@@ -170,7 +198,7 @@ impl Https {
                 let text = URL_SAFE_NO_PAD.encode(&octets);
                 request
                     .method(Method::GET)
-                    .uri(format!("{origin}{PATH}?dns={text}"))
+                    .uri(format!("{uri}?dns={text}"))
                     .body(Bytes::new())
             }
         };
@@ -178,19 +206,25 @@ impl Https {
     }
 }
 
-/// The octets of a reply.
+/// The body of a reply.
 async fn read(reply: http::Response<Incoming>) -> io::Result<Bytes> {
     check_status(reply.status())?;
-    let body = Limited::new(reply.into_body(), MESSAGE_OCTETS).collect();
+    let body = Limited::new(reply.into_body(), MAX_MESSAGE_OCTETS).collect();
     Ok(body.await.map_err(fault)?.to_bytes())
 }
 
-/// Only a reply that was found has a message.
+/// Only a reply with the status 200 has a message.
 pub(super) fn check_status(status: StatusCode) -> io::Result<()> {
     if status == StatusCode::OK {
         return Ok(());
     }
-    Err(io::Error::other(format!("HTTP status {status}")))
+    Err(io::Error::other(BadStatus(status)))
+}
+
+/// Whether an error is what a reply says: the connection is good.
+pub(super) fn is_reply(error: &io::Error) -> bool {
+    let cause = error.get_ref();
+    error.kind() == io::ErrorKind::InvalidData || cause.is_some_and(|it| it.is::<BadStatus>())
 }
 
 /// The message in a reply, with the ID of its query.
@@ -199,12 +233,13 @@ pub(super) fn decode(octets: &[u8], id: u16) -> io::Result<Response> {
     Ok(Response { id, ..response })
 }
 
-/// The connection or its stream was lost.
+/// The error for a lost connection or stream.
 pub(super) fn lost(error: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }
 
-/// An error of HTTP as one of a connection: of the kind that the system's had, and what is closed has ended.
+/// An error of HTTP as an I/O error, of the kind of the system's error below it. A closed connection becomes an end of
+/// file.
 fn fault(error: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     let error = error.into();
     let first: &(dyn Error + 'static) = &*error;
@@ -212,7 +247,7 @@ fn fault(error: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(kind.unwrap_or(io::ErrorKind::Other), error)
 }
 
-/// What kind of an error this one is, its causes aside.
+/// The kind of this error alone, without its causes.
 fn kind_of(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return Some(error.kind());

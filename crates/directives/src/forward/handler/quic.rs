@@ -1,9 +1,9 @@
-//! DNS over QUIC (RFC 9250) and over HTTP/3 towards an upstream: all queries share a connection, each in a stream of its
-//! own.
+//! DNS over QUIC (RFC 9250) and over HTTP/3 towards an upstream: all queries share a connection, each in a stream of
+//! its own.
 //!
 //! # Not implemented
-//! Early data: it can be replayed (RFC 9250 section 4.5). A version of HTTP below 3 when QUIC does not get through: write
-//! another TO for it.
+//! - Early data: it can be replayed (RFC 9250 section 4.5).
+//! - A fallback to an older version of HTTP when QUIC is blocked: write another TO for it.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,29 +19,25 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, TransportConfig, VarInt};
 use server::BoundedConnection;
 
-use crate::forward::handler::https::{HEADER_OCTETS, Https, check_status, decode, lost};
+use crate::forward::handler::https::{HEADER_OCTETS, Https, WINDOWS, check_status, decode, lost};
 use crate::forward::handler::query::Message;
 use crate::forward::handler::route::{Route, Secured, UpstreamTls};
 use crate::forward::handler::stream;
 
-/// Octets that may come before they are read: of one reply, and of all of a connection.
-const WINDOWS: [u32; 2] = [64 << 10, 1 << 20];
-/// Streams that an upstream may open in one direction: of HTTP/3 control, two of QPACK, and one that means nothing (RFC
-/// 9114 section 6.2).
+/// The streams that an upstream may open in one direction. HTTP/3 has one for control, two for QPACK, and one without
+/// meaning (RFC 9114 section 6.2).
 const ONE_WAY_STREAMS: u32 = 4;
-/// The most octets of a stream of HTTP/3: its header, its message, and what frames them.
+/// The most bytes of an HTTP/3 stream: header, message and frames.
 const STREAM_OCTETS: usize = 128 << 10;
 
-/// What opens streams of a connection.
+/// Opens the streams of a connection.
 type Opener = <BoundedConnection as h3::quic::Connection<Bytes>>::OpenStreams;
 
-/// A connection.
 #[derive(Clone)]
 pub(super) struct QuicConnection {
-    /// The connection.
     connection: Connection,
-    /// Takes requests of HTTP/3, and how queries are put in them.
-    http3: Option<(SendRequest<Opener, Bytes>, Https)>,
+    /// Sends requests of HTTP/3, and their common parts.
+    http3: Option<(SendRequest<Opener, Bytes>, Arc<Https>)>,
 }
 
 impl fmt::Debug for QuicConnection {
@@ -51,7 +47,7 @@ impl fmt::Debug for QuicConnection {
 }
 
 impl QuicConnection {
-    /// Opens one; the tasks of the route move the octets.
+    /// Opens a connection. The route's tasks drive it.
     pub(super) async fn open(route: &Route, tls: &UpstreamTls) -> io::Result<Self> {
         let connection = connect(route, tls).await?;
         let http3 = match &tls.protocol {
@@ -63,21 +59,21 @@ impl QuicConnection {
                     .build(bounded)
                     .await;
                 let (mut driver, sender) = built.map_err(lost)?;
-                // Each query learns by itself that the connection has ended.
+                // A query notices by itself when the connection has ended.
                 let driving = async move { drop(poll_fn(|cx| driver.poll_close(cx)).await) };
                 route.tasks.starter().start(driving);
-                Some((sender, https.clone()))
+                Some((sender, Arc::clone(https)))
             }
         };
         Ok(Self { connection, http3 })
     }
 
-    /// Whether it takes one more query, as far as is known.
+    /// Whether it accepts one more query, as far as is known.
     pub(super) fn is_open(&self) -> bool {
         self.connection.close_reason().is_none()
     }
 
-    /// Asks and takes the reply.
+    /// Sends a query and receives its reply.
     pub(super) async fn exchange(&mut self, query: &Message, id: u16) -> io::Result<Response> {
         let Some((sender, https)) = &mut self.http3 else {
             let (mut send, mut receive) = self.connection.open_bi().await.map_err(lost)?;
@@ -87,7 +83,7 @@ impl QuicConnection {
             let response = stream::read(&mut receive, 0).await?;
             return Ok(Response { id, ..response });
         };
-        let (head, body) = https.request(query, &https.origin())?.into_parts();
+        let (head, body) = https.request(query, &https.absolute_form)?.into_parts();
         let request = Request::from_parts(head, ());
         let mut exchange = sender.send_request(request).await.map_err(lost)?;
         if !body.is_empty() {

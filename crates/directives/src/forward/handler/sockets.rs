@@ -1,28 +1,27 @@
-//! How many sockets towards upstreams there may be: strangers' queries must not take the descriptors that
-//! connections and the store need.
+//! Limits the sockets to upstreams: clients' queries must not use up the file descriptors that connections and the
+//! store need.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The sockets of the whole process towards upstreams, idle ones included.
+/// The sockets of the process to upstreams, idle ones included.
 #[derive(Debug, Clone)]
 pub struct UpstreamSockets {
     /// A permit for each.
     free: Arc<Semaphore>,
-    /// How many there may be.
+    /// Their most.
     most: usize,
 }
 
-/// One socket: held while it is open.
+/// One socket. It is held while the socket is open.
 #[derive(Debug)]
 pub(super) struct SocketPermit {
-    /// Of all.
     _permit: OwnedSemaphorePermit,
 }
 
 impl UpstreamSockets {
-    /// So many sockets.
+    /// Allows `most` sockets.
     #[must_use]
     pub fn new(most: usize) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
@@ -32,26 +31,26 @@ impl UpstreamSockets {
         }
     }
 
-    /// How many there may be.
+    /// The most sockets.
     #[must_use]
     pub const fn most(&self) -> usize {
         self.most
     }
 
-    /// One more, if there may be.
+    /// One more socket, if the limit allows it.
     pub(super) fn take(&self) -> Option<SocketPermit> {
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
         Some(SocketPermit { _permit: permit })
     }
 
-    /// Whether sockets may lie idle: not when more than half are taken.
+    /// Whether idle sockets may stay open: not if more than half of them are in use.
     pub(super) fn has_plenty(&self) -> bool {
         self.free.available_permits() > self.most / 2
     }
 }
 
 impl Default for UpstreamSockets {
-    /// As many as a process may have that was told nothing: 1024 descriptors, half of them.
+    /// Half of 1024 file descriptors, the usual limit of a process.
     fn default() -> Self {
         Self::new(512)
     }

@@ -1,4 +1,4 @@
-//! Messages of a stream, each with its length in front (RFC 1035 section 4.2.2).
+//! Messages of a stream, each with its length before it (RFC 1035 section 4.2.2).
 
 use std::io;
 
@@ -25,7 +25,7 @@ pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S, id: u16) -> io::R
     }
 }
 
-/// A reply that cannot be read, as an error of a connection.
+/// The I/O error for a reply that cannot be read.
 pub(super) fn bad(error: BadReply) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

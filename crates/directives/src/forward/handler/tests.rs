@@ -1,7 +1,8 @@
-//! `forward`: the order of upstreams, names that are its matter, and upstreams of this process.
+//! Tests of `forward` with upstreams of this process: their order, and the names that are forwarded.
 
 use std::net::SocketAddr;
 
+use ops::testing::soon;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use server::Router;
@@ -11,21 +12,22 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::config::handler_metrics;
+use crate::config::{DohMethod, handler_metrics};
 
 mod kept;
 mod shared;
 
-/// What a block with these lines says of its first `forward`.
-fn config(lines: &str) -> crate::config::Forward {
+/// The first `forward` of a block with these lines.
+pub(super) fn config(lines: &str) -> crate::config::Forward {
     let text = format!(". {{\n{lines}\n}}\n");
     let overrides = crate::config::Overrides::default();
     let loaded = crate::config::parse_text("Corefile", &text, &overrides, &|_| None).unwrap();
-    loaded.config.servers[0]
-        .all::<crate::config::Forward>()
-        .next()
-        .unwrap()
-        .clone()
+    let block = &loaded.config.servers[0];
+    let forward: &crate::config::Forward = block.get().unwrap();
+    crate::config::Forward {
+        client_subnet: crate::forward::sends_subnet(block),
+        ..forward.clone()
+    }
 }
 
 /// The handler for upstreams at these addresses.
@@ -36,14 +38,14 @@ fn forward(lines: &str, addresses: &[SocketAddr], tls: Option<&UpstreamTls>) -> 
     ForwardHandler::new(config.clone(), upstreams, false, &metrics)
 }
 
-/// Addresses where nobody is.
+/// Addresses that no server is bound to.
 fn nowhere(count: u16) -> Vec<SocketAddr> {
     (1..=count)
         .map(|port| ([192, 0, 2, 1], port).into())
         .collect()
 }
 
-/// What the handler says to a question, another handler behind it.
+/// The handler's reply to a question, with another handler after it.
 async fn said(forward: ForwardHandler, question: &str) -> String {
     let server = chain(
         vec![],
@@ -51,6 +53,11 @@ async fn said(forward: ForwardHandler, question: &str) -> String {
     );
     let mut request = request(question);
     text(&server.answer(&mut request).await, 1)
+}
+
+/// Gives the places of upstreams whose health is to be checked.
+fn to_be_checked(forward: &ForwardHandler) -> mpsc::Receiver<usize> {
+    forward.ill_places.lock().unwrap().take().unwrap()
 }
 
 /// The reply to a query: an address.
@@ -62,7 +69,12 @@ fn reply_to(query: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Both ends of TLS with a certificate for `dns.test`.
+/// How queries are put to `dns.test` over HTTPS.
+fn https() -> Arc<Https> {
+    Arc::new(Https::new(DohMethod::Post, "dns.test").unwrap())
+}
+
+/// The client's and the server's TLS settings, with a certificate for `dns.test`.
 fn tls() -> (ClientConfig, ServerConfig) {
     let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
@@ -160,6 +172,220 @@ async fn datagrams_of_another_id_or_source_are_passed_over() {
     assert_eq!(answer, "NOERROR | a.t. 9 IN A 10.1.2.3");
 }
 
+/// The next datagram, and from where.
+async fn next_query(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    let mut buffer = [0; 512];
+    let (length, peer) = soon(socket.recv_from(&mut buffer)).await.unwrap();
+    (buffer[..length].to_vec(), peer)
+}
+
+#[tokio::test]
+async fn security_11_a_datagram_with_another_question_is_ignored_and_the_right_one_counts() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let serve = async {
+        let (query, peer) = next_query(&socket).await;
+        let end = query.len();
+        // The name, the type, the class, and that it is a reply.
+        for (place, bits) in [(13, 1), (end - 3, 1), (end - 1, 2), (2, 0x80)] {
+            let mut bad = reply_to(&query);
+            bad[place] ^= bits;
+            let last = bad.len() - 1;
+            bad[last] = 66;
+            socket.send_to(&bad, peer).await.unwrap();
+            // Cut within its record.
+            socket.send_to(&bad[..last], peer).await.unwrap();
+            // Its data is no address.
+            bad[last - 4] = 3;
+            socket.send_to(&bad[..last], peer).await.unwrap();
+        }
+        // No question at all, and two.
+        for count in [0, 2] {
+            let mut bad = query.clone();
+            (bad[2], bad[5]) = (0x80, count);
+            socket.send_to(&bad[..12], peer).await.unwrap();
+            bad.extend_from_within(12..end);
+            socket.send_to(&bad, peer).await.unwrap();
+        }
+        socket.send_to(&reply_to(&query), peer).await.unwrap();
+    };
+    let asked = said(forward("forward . 192.0.2.1", &[address], None), "a.t. A");
+    let (answer, ()) = tokio::join!(asked, serve);
+    assert_eq!(answer, "NOERROR | a.t. 9 IN A 10.1.2.3");
+}
+
+#[tokio::test]
+async fn security_11_each_query_leaves_from_a_port_of_its_own() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let server = chain(
+        vec![],
+        vec![Arc::new(forward("forward . 192.0.2.1", &[address], None))],
+    );
+    let mut ports = Vec::new();
+    for number in 0..5 {
+        let mut request = request(&format!("{number}.t. A"));
+        let serve = async {
+            let (query, peer) = next_query(&socket).await;
+            socket.send_to(&reply_to(&query), peer).await.unwrap();
+            peer.port()
+        };
+        let asked = Arc::clone(&server).answer(&mut request);
+        let (answer, port) = tokio::join!(asked, serve);
+        assert!(text(&answer, 1).starts_with("NOERROR"));
+        ports.push(port);
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    // The kernel may choose one twice.
+    assert!(ports.len() > 3, "{ports:?}");
+}
+
+#[tokio::test]
+async fn security_11_equal_questions_at_once_are_one_query() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let server = chain(
+        vec![],
+        vec![Arc::new(forward("forward . 192.0.2.1", &[address], None))],
+    );
+    let ask = async |question: &str, flags: u16| {
+        let mut request = request(question);
+        request.flags |= flags;
+        text(&Arc::clone(&server).answer(&mut request).await, 1)
+    };
+    let asked = async {
+        tokio::join!(
+            ask("a.t. A", 0),
+            ask("a.t. A", 0),
+            ask("A.t. A", 0),
+            ask("a.t. A", flags::CD),
+            ask("b.t. A", 0),
+        )
+    };
+    let serve = async {
+        let mut queries = Vec::new();
+        for _ in 0..3 {
+            let (query, peer) = next_query(&socket).await;
+            let cd = if query[3] & 0x10 == 0 { "" } else { " CD" };
+            queries.push(format!("{}{cd}", char::from(query[13])));
+            socket.send_to(&reply_to(&query), peer).await.unwrap();
+        }
+        queries.sort();
+        queries
+    };
+    let (answers, queries) = soon(async { tokio::join!(asked, serve) }).await;
+    assert_eq!(queries, ["a", "a CD", "b"]);
+    let (first, second, third, checking, other) = answers;
+    for answer in [first, second, third, checking] {
+        assert_eq!(answer.to_lowercase(), "noerror | a.t. 9 in a 10.1.2.3");
+    }
+    assert_eq!(other, "NOERROR | b.t. 9 IN A 10.1.2.3");
+    assert!(socket.try_recv(&mut [0; 512]).is_err());
+}
+
+#[tokio::test]
+async fn security_11_when_the_client_that_asked_first_goes_the_next_asks() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let server = chain(
+        vec![],
+        vec![Arc::new(forward("forward . 192.0.2.1", &[address], None))],
+    );
+    let ask = async || {
+        let mut request = request("a.t. A");
+        text(&Arc::clone(&server).answer(&mut request).await, 1)
+    };
+    let mut first = Box::pin(ask());
+    let mut second = Box::pin(ask());
+    assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
+    tokio::select! {
+        _ = &mut first => panic!("nobody answered"),
+        _ = next_query(&socket) => {}
+    }
+    drop(first);
+    let serve = async {
+        let (query, peer) = next_query(&socket).await;
+        socket.send_to(&reply_to(&query), peer).await.unwrap();
+    };
+    let (answer, ()) = soon(async { tokio::join!(second, serve) }).await;
+    assert_eq!(answer, "NOERROR | a.t. 9 IN A 10.1.2.3");
+}
+
+#[tokio::test]
+async fn security_11_letters_of_the_question_are_random_if_wanted_and_the_reply_must_have_them() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let lines = "forward . 192.0.2.1 {\n random_case\n}";
+    let name = "abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxyz-abcdefgh.t.";
+    let serve = async {
+        let (query, peer) = next_query(&socket).await;
+        let label = &query[13..13 + 62];
+        assert_eq!(label.to_ascii_lowercase(), name.as_bytes()[..62]);
+        let upper = label.iter().filter(|it| it.is_ascii_uppercase()).count();
+        assert!((5..55).contains(&upper), "{upper}");
+        let mut other = reply_to(&query);
+        other[13..13 + 62].make_ascii_lowercase();
+        let end = other.len() - 1;
+        other[end] = 66;
+        socket.send_to(&other, peer).await.unwrap();
+        socket.send_to(&reply_to(&query), peer).await.unwrap();
+    };
+    let question = format!("{name} A");
+    let asked = said(forward(lines, &[address], None), &question);
+    let (answer, ()) = soon(async { tokio::join!(asked, serve) }).await;
+    assert_eq!(
+        answer.to_lowercase(),
+        format!("noerror | {name} 9 in a 10.1.2.3")
+    );
+}
+
+#[tokio::test]
+async fn security_12_the_client_s_subnet_stays_here_unless_wanted() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let subnet = [0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2];
+    for (lines, goes_on) in [
+        ("forward . 192.0.2.1", false),
+        ("forward . 192.0.2.1 {\n client_subnet\n}", true),
+        ("rewrite edns0 subnet set 24 56\nforward . 192.0.2.1", true),
+    ] {
+        let server = chain(vec![], vec![Arc::new(forward(lines, &[address], None))]);
+        let mut request = request("a.t. A");
+        request.edns = Some(server::message::Edns {
+            size: 1232,
+            dnssec_ok: false,
+            options: subnet.to_vec(),
+        });
+        let serve = async {
+            let (query, peer) = next_query(&socket).await;
+            let mut reply = reply_to(&query[..query.len() - 11 - 11 * usize::from(goes_on)]);
+            reply[11] = 0;
+            socket.send_to(&reply, peer).await.unwrap();
+            query.ends_with(&subnet)
+        };
+        let asked = Arc::clone(&server).answer(&mut request);
+        let (answer, has_subnet) = soon(async { tokio::join!(asked, serve) }).await;
+        assert!(text(&answer, 1).starts_with("NOERROR"), "{lines}");
+        assert_eq!(has_subnet, goes_on, "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_is_given_up_from_outside_has_its_upstream_checked() {
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    tokio::time::pause();
+    let lines = "forward . 192.0.2.1 {\n policy sequential\n}";
+    let forward = forward(lines, &[address, nowhere(1)[0]], None);
+    let mut ill = to_be_checked(&forward);
+    let asked = said(forward, "a.t. A");
+    let asked = tokio::time::timeout(Duration::from_secs(1), asked).await;
+    assert!(asked.is_err());
+    assert_eq!(ill.try_recv(), Ok(0));
+    assert!(ill.try_recv().is_err());
+}
+
 #[tokio::test]
 async fn over_tls_the_certificate_must_have_the_name() {
     let (config, server) = tls();
@@ -212,15 +438,13 @@ async fn a_query_without_a_socket_fails_and_says_nothing_about_the_upstream() {
     let (config, metrics) = (config("forward . 192.0.2.1"), handler_metrics());
     let upstream = Upstream::new(address, None, &config, &metrics).with_sockets(&none);
     let forward = ForwardHandler::new(config, vec![upstream], false, &metrics);
+    let mut ill = to_be_checked(&forward);
     let said = said(forward, "a.t. A").await;
-    assert!(said.starts_with("SERVFAIL: as many sockets"), "{said}");
-    assert_eq!(
-        metrics
-            .counter(crate::forward::metrics::PROXY_HEALTHCHECK_FAILURES)
-            .get_or_create(&Vec::new())
-            .get(),
-        0
+    assert!(
+        said.starts_with("SERVFAIL: the sockets that wait"),
+        "{said}"
     );
+    assert_eq!(ill.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
     let mut buffer = [0; 512];
     assert!(socket.try_recv(&mut buffer).is_err());
 }

@@ -1,4 +1,4 @@
-//! One upstream: its connections, its health, and how it is asked.
+//! One upstream: its connections, its health, and queries to it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,59 +10,58 @@ use std::time::Duration;
 use dns::{Rcode, Response};
 use ops::HandlerMetrics;
 use prometheus_client::metrics::counter::Counter;
-use server::OwnTasks;
+use server::{OwnTasks, Proto};
 use tokio::time::{Instant, timeout};
 
 use crate::forward::handler::connection::Connection;
 use crate::forward::handler::failure::{AskError, Way};
+use crate::forward::handler::https::is_reply;
 use crate::forward::handler::query::Message;
-use crate::forward::handler::route::{Route, Transport, UpstreamTls};
+use crate::forward::handler::route::{Route, UpstreamTls};
 use crate::forward::handler::sockets::UpstreamSockets;
 use crate::forward::metrics as m;
 
-/// How long it may take to send a query.
+/// The time limit for sending a query.
 const SEND_LIMIT: Duration = Duration::from_secs(2);
-/// The shortest and the longest that opening a connection may take.
+/// The shortest and the longest time limit for opening a connection.
 const DIAL_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-/// The longest that opening a connection over TLS may take: half of what a query has in all.
+/// The longest time for opening a connection over TLS: half of a query's budget.
 const TLS_LIMIT: Duration = Duration::from_millis(2500);
-/// What a new measure of opening counts against those before.
+/// The weight of the older measures against a new one, in the average time for opening.
 const DIAL_WEIGHT: u64 = 4;
 
-/// One upstream.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    /// How it is reached.
     pub(super) route: Route,
-    /// Its address as text.
+    /// Its address as text, for labels.
     label: String,
-    /// Connections that take another query, the oldest first, by transport. Locked to take one or to put one back.
-    kept: [Mutex<VecDeque<Connection>>; Transport::ALL.len()],
+    /// Connections that take another query, the oldest first, by transport: idle ones, and those that queries share.
+    /// Locked to take one or to put one back.
+    kept: [Mutex<VecDeque<Connection>>; Proto::ALL.len()],
     /// Held while a connection opens that other queries may share.
     opening: tokio::sync::Mutex<()>,
-    /// Whether a connection carries one query at a time, as far as is known.
+    /// Whether a connection carries only one query at a time, as far as is known.
     is_alone: AtomicBool,
-    /// Failed health checks since it was well.
+    /// Failed health checks since its last success.
     fails: AtomicU32,
     /// Whether its health is being checked.
     is_checked: AtomicBool,
-    /// What opening a connection takes on average, in microseconds.
+    /// The average time for opening a connection, in microseconds.
     dial_micros: AtomicU64,
-    /// How long a reply may take.
+    /// The time limit for a reply.
     read_timeout: Duration,
-    /// How long an idle connection is kept.
+    /// The time after which an idle connection is closed.
     expire: Duration,
-    /// How long a connection lives; 0 is without end.
+    /// The longest life of a connection; 0 is no limit.
     max_age: Duration,
-    /// Idle connections of each kind; 0 is without limit.
+    /// The most idle connections of each transport; 0 is no limit.
     max_idle: usize,
-    /// Connections used again, by transport.
-    hits: [Counter; Transport::ALL.len()],
-    /// Connections made, by transport.
-    misses: [Counter; Transport::ALL.len()],
-    /// How many sockets there may be, in the process.
+    /// Reused connections, by transport.
+    hits: [Counter; Proto::ALL.len()],
+    /// Opened connections, by transport.
+    misses: [Counter; Proto::ALL.len()],
     sockets: UpstreamSockets,
-    /// What else is counted.
+    /// The other metrics.
     metrics: HandlerMetrics,
 }
 
@@ -76,13 +75,18 @@ impl Upstream {
         metrics: &HandlerMetrics,
     ) -> Self {
         let label = address.to_string();
-        let labels = |transport: Transport| {
+        let labels = |transport: Proto| {
             let mut labels = labels(&label);
-            labels.push(("proto", transport.name().to_owned()));
+            let name = if transport == Proto::Tls {
+                "tcp-tls"
+            } else {
+                transport.name()
+            };
+            labels.push(("proto", name.to_owned()));
             labels
         };
         let counter = |family: &prometheus_client::metrics::family::Family<_, Counter>| {
-            Transport::ALL.map(|transport| family.get_or_create(&labels(transport)).clone())
+            Proto::ALL.map(|(transport, _)| family.get_or_create(&labels(transport)).clone())
         };
         let [shortest, longest] = DIAL_LIMITS;
         debug_assert!(shortest < longest);
@@ -93,9 +97,9 @@ impl Upstream {
             tls,
             tasks: OwnTasks::default(),
         };
-        let may_share = match route.transport(Transport::Udp) {
-            Transport::Udp | Transport::Tcp | Transport::Tls => false,
-            Transport::Https | Transport::Https3 | Transport::Quic => true,
+        let may_share = match route.transport(Proto::Udp) {
+            Proto::Udp | Proto::Tcp | Proto::Tls => false,
+            Proto::Https | Proto::Https3 | Proto::Quic => true,
         };
         Self {
             route,
@@ -117,7 +121,7 @@ impl Upstream {
         }
     }
 
-    /// The same, its sockets being some of these.
+    /// The same upstream, with its sockets counted here.
     #[must_use]
     pub(crate) fn with_sockets(mut self, sockets: &UpstreamSockets) -> Self {
         self.sockets = sockets.clone();
@@ -129,17 +133,16 @@ impl Upstream {
         &self.label
     }
 
-    /// Whether more checks failed than may; with 0 it is never down.
+    /// Whether more checks failed than `max_fails`. With 0 it is never down.
     pub(super) fn is_down(&self, max_fails: u32) -> bool {
         max_fails > 0 && self.fails.load(Ordering::Relaxed) > max_fails
     }
 
-    /// Marks it as being checked; false when it is already.
+    /// Marks its health as being checked; false if it is already.
     pub(super) fn begin_check(&self) -> bool {
         !self.is_checked.swap(true, Ordering::AcqRel)
     }
 
-    /// Notes a failed check.
     pub(super) fn note_failed_check(&self) {
         let labels = labels(&self.label);
         self.metrics
@@ -147,20 +150,19 @@ impl Upstream {
             .get_or_create(&labels)
             .inc();
         let more = |fails: u32| fails.checked_add(1);
-        // At the end of the numbers it stays there.
+        // At its largest number the count stays.
         let _before = self
             .fails
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .is_ok();
     }
 
-    /// Notes that it is well.
     pub(super) fn note_well(&self) {
         self.fails.store(0, Ordering::Relaxed);
         self.is_checked.store(false, Ordering::Release);
     }
 
-    /// Notes how long a reply took.
+    /// Measures the time of a reply.
     pub(super) fn observe(&self, took: Duration, rcode: Rcode) {
         let mut labels = labels(&self.label);
         labels.push(("rcode", rcode.to_string()));
@@ -168,60 +170,57 @@ impl Upstream {
         seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Asks, over a connection that is open if there is one.
+    /// Sends a query, over an open connection if there is one.
     pub(super) async fn ask(
         &self,
         query: &mut Message,
-        transport: Transport,
+        transport: Proto,
     ) -> Result<Response, AskError> {
         let transport = self.route.transport(transport);
         let mut connection = self.connection(transport).await?;
-        let exchanged = self.exchange(&mut connection, query, transport).await;
-        match &exchanged {
-            Ok(_) => self.keep(connection, transport),
-            Err(_) => self.give_up(&connection, transport),
-        }
-        exchanged
-    }
-
-    /// Sends a query and takes its reply.
-    async fn exchange(
-        &self,
-        connection: &mut Connection,
-        query: &mut Message,
-        transport: Transport,
-    ) -> Result<Response, AskError> {
         let id = query.renew_id();
         let way = Way {
             transport,
             from: connection.local_address(),
             to: self.route.address,
         };
-        let is_used = connection.is_used;
+        // A connection that queries share is not good any more when it was silent for as long as a reply may take.
         match timeout(SEND_LIMIT, connection.send(query)).await {
             Err(_) => return Err(AskError::WriteTimeout(way)),
-            Ok(Err(error)) if is_used && is_closed(transport, &error) => {
-                return Err(AskError::ClosedBefore);
-            }
-            Ok(Err(error)) => return Err(AskError::Write(way, error)),
+            Ok(Err(error)) => return Err(self.fault(connection, way, error, AskError::Write)),
             Ok(Ok(())) => {}
         }
         match timeout(self.read_timeout, connection.receive(query, id)).await {
             Err(_) => Err(AskError::ReadTimeout(way)),
-            Ok(Err(error)) if is_used && is_closed(transport, &error) => {
-                Err(AskError::ClosedBefore)
+            Ok(Err(error)) => Err(self.fault(connection, way, error, AskError::of_reading)),
+            Ok(Ok(response)) => {
+                self.keep(connection, transport);
+                Ok(response)
             }
-            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Err(AskError::Closed),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(AskError::Malformed(error))
-            }
-            Ok(Err(error)) => Err(AskError::Read(way, error)),
-            Ok(Ok(response)) => Ok(response),
         }
     }
 
-    /// A connection: the oldest of those that are kept, or a new one.
-    async fn connection(&self, transport: Transport) -> Result<Connection, AskError> {
+    /// The error for the query, made by `words`. Gives up the connection, unless the fault is of this query alone.
+    fn fault(
+        &self,
+        connection: Connection,
+        way: Way,
+        error: io::Error,
+        words: fn(Way, io::Error) -> AskError,
+    ) -> AskError {
+        if connection.is_shareable() && is_reply(&error) {
+            self.keep(connection, way.transport);
+        } else if self.give_up(&connection, way.transport)
+            && connection.is_used
+            && is_closed(way.transport, &error)
+        {
+            return AskError::ClosedBefore;
+        }
+        words(way, error)
+    }
+
+    /// A connection: the oldest one that can be reused, or a new one.
+    pub(super) async fn connection(&self, transport: Proto) -> Result<Connection, AskError> {
         if let Some(connection) = self.take(transport) {
             return Ok(connection);
         }
@@ -245,40 +244,43 @@ impl Upstream {
     /// Opens a connection. Where queries may share one, the first query opens it and the others wait.
     async fn open(&self, way: Way) -> Result<Connection, AskError> {
         let transport = way.transport;
-        let is_alone = self.is_alone.load(Ordering::Relaxed);
-        let _turn = if is_alone {
-            None
-        } else {
-            let turn = self.opening.lock().await;
+        let is_alone = || self.is_alone.load(Ordering::Relaxed);
+        let mut turn = None;
+        if !is_alone() {
+            let waited = self.opening.lock().await;
             if let Some(connection) = self.take(transport) {
                 return Ok(connection);
             }
-            Some(turn)
-        };
+            // The one that opened meanwhile may show that queries share none.
+            turn = Some(waited).filter(|_| !is_alone());
+        }
         let permit = self.sockets.take().ok_or(AskError::NoSocket)?;
-        self.misses[transport.place()].inc();
+        self.misses[transport as usize].inc();
         let began = Instant::now();
         let opened = Connection::open(&self.route, transport, Some(permit)).await;
         self.note_dial(began.elapsed());
-        let connection = opened.map_err(|error| AskError::Dial(way, error))?;
-        match connection.share() {
-            Some(shared) => self.put(shared, &mut self.kept(transport)),
-            None => self.is_alone.store(true, Ordering::Relaxed),
-        }
+        let mut connection = opened.map_err(|error| AskError::Dial(way, error))?;
+        let shared = connection.share();
+        self.is_alone.store(shared.is_none(), Ordering::Relaxed);
+        self.kept(transport).extend(shared);
+        drop(turn);
         Ok(connection)
     }
 
-    /// The oldest connection that is still good and takes another query.
-    fn take(&self, transport: Transport) -> Option<Connection> {
+    /// The oldest reusable connection that is still good.
+    fn take(&self, transport: Proto) -> Option<Connection> {
+        if transport == Proto::Udp {
+            return None;
+        }
         let mut kept = self.kept(transport);
         let mut place = 0;
-        while let Some(connection) = kept.get(place) {
+        while let Some(connection) = kept.get_mut(place) {
             if !self.is_good(connection) {
                 kept.remove(place);
                 continue;
             }
             if !connection.is_full() {
-                self.hits[transport.place()].inc();
+                self.hits[transport as usize].inc();
                 return connection.share().or_else(|| kept.remove(place));
             }
             place += 1;
@@ -286,52 +288,66 @@ impl Upstream {
         None
     }
 
-    /// The connections that are kept.
-    fn kept(&self, transport: Transport) -> MutexGuard<'_, VecDeque<Connection>> {
-        let kept = self.kept[transport.place()].lock();
+    fn kept(&self, transport: Proto) -> MutexGuard<'_, VecDeque<Connection>> {
+        let kept = self.kept[transport as usize].lock();
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a connection is open, and neither idle nor alive for too long.
+    /// Whether a connection is open, and neither idle nor silent nor alive for too long.
     fn is_good(&self, connection: &Connection) -> bool {
+        let silent_since = connection.silent_since;
         connection.is_open()
             && connection.used.elapsed() <= self.expire
+            && silent_since.is_none_or(|since| since.elapsed() < self.read_timeout)
             && (self.max_age.is_zero() || connection.created.elapsed() <= self.max_age)
     }
 
-    /// Keeps a connection after a reply.
-    fn keep(&self, mut connection: Connection, transport: Transport) {
-        connection.used = Instant::now();
-        connection.is_used = true;
-        let mut kept = self.kept(transport);
-        let is_shared = connection.is_shared();
-        match kept.iter_mut().find(|it| is_shared && it.is(&connection)) {
-            Some(shared) => *shared = connection,
-            None => self.put(connection, &mut kept),
+    /// Puts a connection back after a reply. A shared connection is there already, unless it was given up. A UDP socket is
+    /// not used again: each query leaves from a port that nobody can guess (RFC 5452 section 9.2).
+    pub(super) fn keep(&self, mut connection: Connection, transport: Proto) {
+        if transport == Proto::Udp {
+            return;
         }
-    }
-
-    /// Puts a connection where the next query takes it, if it is still open and there is room.
-    fn put(&self, connection: Connection, kept: &mut VecDeque<Connection>) {
-        let has_room = self.max_idle == 0 || kept.len() < self.max_idle;
+        let mut kept = self.kept(transport);
+        if connection.is_shareable() {
+            if let Some(shared) = kept.iter_mut().find(|it| it.is(&connection)) {
+                shared.note_reply();
+            }
+            return;
+        }
+        connection.note_reply();
+        let idle =
+            |kept: &VecDeque<Connection>| kept.iter().filter(|it| !it.is_shareable()).count();
+        let has_room = self.max_idle == 0 || idle(&kept) < self.max_idle;
         if has_room && connection.is_open() && self.sockets.has_plenty() {
             kept.push_back(connection);
         }
     }
 
-    /// Gives no further query to a connection: those that wait for its replies go on.
-    fn give_up(&self, connection: &Connection, transport: Transport) {
-        self.kept(transport).retain(|it| !it.is(connection));
+    /// Gives no further query to a connection on which a query failed. Queries that wait for its replies continue. An open
+    /// connection with a reply since that query was sent is good: false.
+    pub(super) fn give_up(&self, connection: &Connection, transport: Proto) -> bool {
+        if !connection.is_shareable() {
+            return true;
+        }
+        let mut kept = self.kept(transport);
+        let place = kept.iter().position(|it| it.is(connection));
+        let replied = place.is_some_and(|place| kept[place].used > connection.taken);
+        let is_good = replied && connection.is_open();
+        if let Some(place) = place.filter(|_| !is_good) {
+            kept.remove(place);
+        }
+        !is_good
     }
 
-    /// Closes the connections that are no longer good.
+    /// Closes the connections that are idle or too old.
     pub(super) fn close_old(&self) {
-        for transport in Transport::ALL {
+        for (transport, _) in Proto::ALL {
             self.kept(transport).retain(|it| self.is_good(it));
         }
     }
 
-    /// How long opening may take: twice what it takes on average, within limits.
+    /// The time limit for opening: twice the average, within limits.
     pub(super) fn dial_limit(&self) -> Duration {
         let [shortest, longest] = DIAL_LIMITS;
         let average = Duration::from_micros(self.dial_micros.load(Ordering::Relaxed));
@@ -342,7 +358,7 @@ impl Upstream {
         }
     }
 
-    /// Moves the average towards what opening took.
+    /// Moves the average towards a new measure.
     pub(super) fn note_dial(&self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let before = self.dial_micros.load(Ordering::Relaxed);
@@ -352,17 +368,16 @@ impl Upstream {
 }
 
 /// Whether an error says that the other side has closed a connection.
-fn is_closed(transport: Transport, error: &io::Error) -> bool {
+fn is_closed(transport: Proto, error: &io::Error) -> bool {
     let kinds = [
         io::ErrorKind::UnexpectedEof,
         io::ErrorKind::ConnectionReset,
         io::ErrorKind::NotConnected,
         io::ErrorKind::BrokenPipe,
     ];
-    transport != Transport::Udp && kinds.contains(&error.kind())
+    transport != Proto::Udp && kinds.contains(&error.kind())
 }
 
-/// The labels of an upstream.
 fn labels(to: &str) -> Vec<(&'static str, String)> {
     vec![("proxy_name", "forward".to_owned()), ("to", to.to_owned())]
 }

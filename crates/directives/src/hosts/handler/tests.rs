@@ -1,4 +1,4 @@
-//! `hosts`: both ways, patterns, files that change.
+//! Tests of `hosts`: names and addresses, patterns, files that change.
 
 use std::path::Path;
 use std::sync::Arc;

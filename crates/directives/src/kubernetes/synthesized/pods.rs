@@ -1,8 +1,8 @@
-//! `pods insecure`: names of pods that need no pod.
+//! `pods insecure`: names of pods without a lookup of the pod.
 //!
-//! `1-2-3-4.namespace.pod.zone` stands for 1.2.3.4 in every namespace that is seen, and so does every
-//! IPv4 and IPv6 address. There are too many such names for a zone, so they are answered here, from the
-//! name alone, when the version that is served does not hold the name. No secondary has them.
+//! `1-2-3-4.namespace.pod.zone` has the address 1.2.3.4 in every watched namespace, and so on for every IPv4 and IPv6
+//! address. There are too many such names for a zone. So they are answered here, from the name alone, if the served
+//! version does not have the name. Secondaries do not have them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use kubernetes::facts::SeenNamespaces;
 use kubernetes::schema::{Below, Branch, ObjectName, ParsedName, pod_address};
 use zone::Contents;
 
-/// What answers for the pods of a zone.
+/// Answers for the names of pods in a zone.
 #[derive(Debug)]
 pub(super) struct InsecurePods {
-    /// The namespaces that are seen.
+    /// The watched namespaces.
     pub(super) seen: Arc<SeenNamespaces>,
     /// TTL of the addresses.
     pub(super) ttl: Ttl,
 }
 
-/// What a name says.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PodAnswer {
     /// It is a pod's, with this address.
     Address(IpAddr),
     /// Names of pods are below it.
     Empty,
-    /// There is no such name.
+    /// It does not exist.
     Missing,
-    /// Whether its namespace exists is not known yet.
+    /// Its namespace may exist: the namespaces are not known yet.
     Unknown,
 }
 
 impl InsecurePods {
-    /// What a name says that `contents` do not hold.
+    /// The meaning of a name that `contents` lack.
     pub(super) fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> PodAnswer {
         match *name {
             ParsedName::Branch(Branch::Pods) => self.any_namespace(),
@@ -64,7 +64,7 @@ impl InsecurePods {
         }
     }
 
-    /// What `pod.zone` says.
+    /// The meaning of `pod.zone`.
     fn any_namespace(&self) -> PodAnswer {
         match self.seen.has_any() {
             Some(true) => PodAnswer::Empty,
@@ -73,8 +73,8 @@ impl InsecurePods {
         }
     }
 
-    /// `answer`, if the namespace is seen. While that is not known, as after a start without the API
-    /// server, one that has names in the zone is.
+    /// Returns `answer` if the namespace is watched. Until that is known, as after a start without the API
+    /// server, a namespace with names in the zone counts as watched.
     fn in_namespace(&self, contents: &Contents, namespace: &[u8], answer: PodAnswer) -> PodAnswer {
         let Ok(text) = std::str::from_utf8(namespace) else {
             return PodAnswer::Missing;
@@ -88,7 +88,7 @@ impl InsecurePods {
     }
 }
 
-/// Whether a zone holds names of Services of a namespace. Only asked while the namespaces are unknown.
+/// Whether a zone has names of Services of a namespace. Only used while the namespaces are unknown.
 fn has_services(contents: &Contents, namespace: &str) -> bool {
     let apex = contents.apex();
     let name = Branch::Services.namespace(namespace, apex);
@@ -101,21 +101,12 @@ fn has_services(contents: &Contents, namespace: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dns::{Name, Soa};
+    use dns::Name;
     use kubernetes::schema::{ZoneForm, parse_name};
 
-    /// What a name of `cluster.local` says, with the namespaces `a` and `b` seen, or unknown.
+    /// The meaning of a name in `cluster.local`. The namespaces `a` and `b` are watched, or none is known.
     fn answer(name: &str, is_known: bool) -> PodAnswer {
         let apex = Name::parse("cluster.local").unwrap();
-        let soa = Soa {
-            mname: apex.clone(),
-            rname: apex.clone(),
-            refresh: Ttl::ZERO,
-            retry: Ttl::ZERO,
-            expire: Ttl::ZERO,
-            minimum: Ttl::ZERO,
-            ttl: Ttl::ZERO,
-        };
         let pods = InsecurePods {
             seen: Arc::default(),
             ttl: Ttl::ZERO,
@@ -125,7 +116,10 @@ mod tests {
         }
         let name = Name::parse(name).unwrap();
         let parsed = parse_name(ZoneForm::Forward, &apex, name.as_wire());
-        pods.answer(&Contents::empty(&apex, soa), &parsed)
+        pods.answer(
+            &Contents::empty(&apex, dns::testing::soa(&apex, 0)),
+            &parsed,
+        )
     }
 
     #[test]

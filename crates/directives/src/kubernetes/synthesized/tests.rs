@@ -1,4 +1,4 @@
-//! Names that no zone holds: pods and topology.
+//! Tests of names that no zone holds: pods and topology zones.
 
 use dns::Rtype;
 use dns::testing::{line, query, with_opt};
@@ -9,10 +9,9 @@ use zone::testing::zone;
 use super::*;
 use crate::history::version_name::VersionName;
 
-/// The TTL of the names.
 const TTL: Ttl = Ttl::decode(9);
 
-/// The namespaces that are seen, or none of them while nothing is known.
+/// These namespaces, or `None` while nothing is known.
 fn seen<const N: usize>(namespaces: [&str; N], is_known: bool) -> Option<Arc<SeenNamespaces>> {
     let seen = Arc::<SeenNamespaces>::default();
     if is_known {
@@ -33,13 +32,13 @@ fn desk(
     Desk::new(setup)
 }
 
-/// A desk for a zone with `pods insecure`, in which the namespace `a` is seen if anything is known.
+/// A desk for a zone with `pods insecure`. The namespace `a` is watched, if anything is known.
 fn pods_desk(is_known: bool) -> Desk {
     let lines = ["s.a.svc A 10.0.0.1", "alias.a.svc CNAME fd00--7.a.pod.z."];
     desk(&lines, seen(["a"], is_known), None)
 }
 
-/// Answers, NODATA or NXDOMAIN with the zone's SOA, or SERVFAIL, as text.
+/// The answer as text: addresses, NODATA or NXDOMAIN with the zone's SOA, or SERVFAIL.
 fn said_of_pod(desk: &mut Desk, qname: &str, qtype: Rtype) -> String {
     let message = desk.ask(&query(1, qname, qtype));
     assert_eq!(
@@ -184,12 +183,12 @@ fn s71_zonal_names_are_answered_with_the_addresses_of_their_targets() {
     }
 }
 
-/// A zone with a file under it, whose wildcard stands at the top, with names of pods and of topology zones.
+/// A zone with pods and topology zones, and with a file under it whose wildcard is at the apex.
 fn overlaid_desk() -> Desk {
     overlaid_desk_with(true)
 }
 
-/// As [`overlaid_desk`]; the namespaces `n` and `q` are seen if anything is known.
+/// As [`overlaid_desk`]. The namespaces `n` and `q` are watched, if anything is known.
 fn overlaid_desk_with(is_known: bool) -> Desk {
     let lines = [
         "* A 192.0.2.9",
@@ -241,7 +240,7 @@ fn names_that_no_version_holds_come_before_its_wildcards_alone() {
             "0 us.pin._zone.s.n.svc.z. 9 IN A 10.0.0.2",
         ),
         ("ap.pin._zone.s.n.svc.z.", Rtype::A, "0 "),
-        // What the cluster does not have is the file's.
+        // The file answers for names that the cluster lacks.
         (
             "blah.n.pod.z.",
             Rtype::A,
@@ -263,7 +262,7 @@ fn names_that_no_version_holds_come_before_its_wildcards_alone() {
         alias,
         "0 to.z. 60 IN CNAME 5-6-7-8.n.pod.z., 5-6-7-8.n.pod.z. 9 IN A 5.6.7.8"
     );
-    // By a wildcard, to where there is none.
+    // By a wildcard, to a name that does not exist.
     let made = said_of_pod(&mut desk, "x.w.z.", Rtype::A);
     assert_eq!(
         made,

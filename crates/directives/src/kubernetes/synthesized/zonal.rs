@@ -1,9 +1,10 @@
 //! `zonal`: the endpoints of a headless Service by topology zone.
 //!
-//! `ZONE.pin._zone.service.namespace.svc.…` has what the Service's name has, of the endpoints in ZONE
-//! alone; `ZONE.prefer._zone.…` of all endpoints where none is in ZONE. ZONE may be of several labels.
-//! Any ZONE is a name, so no zone can hold them: they are answered here, when the version that is served
-//! does not hold the name, from the facts it was made of. No secondary has them.
+//! `ZONE.pin._zone.service.namespace.svc.…` has the records of the Service's endpoints in ZONE. `ZONE.prefer._zone.…`
+//! has the same, or the records of all endpoints if none is in ZONE. ZONE may have several labels.
+//!
+//! Any text can be ZONE, so no DNS zone can hold these names. They are answered here, from the facts of the served
+//! version, if that version does not have the name. Secondaries do not have them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,41 +16,41 @@ use provenance::ObjectKey;
 use server::Synthesized;
 use zone::{Contents, Node};
 
-/// What answers for topology zones, of one zone of names.
+/// Answers for topology zones in one zone of names.
 #[derive(Debug)]
 pub(super) struct ZonalNames {
     /// The headless Services.
     services: Arc<HeadlessServices>,
     /// TTL of what is answered.
     ttl: Ttl,
-    /// What stands at the name of a Service.
+    /// Renders the records at the name of a Service.
     render: RenderService,
-    /// What was rendered already. Any client may ask: a Service is rendered once for all of them.
-    /// Protects the map alone; nothing is rendered under the lock.
+    /// The rendered Services: each is rendered once for all clients. The lock protects the map alone; nothing is
+    /// rendered under it.
     rendered: Mutex<RenderedServices>,
 }
 
-/// Gives what stands at the name of a Service with these slices in a zone. Handed in, for what a Service
-/// says is not decided here.
+/// Renders the records at the name of a Service with these slices in a zone. It is passed in, as the schema decides on
+/// the records of a Service.
 pub type RenderService = fn(&Service, &[EndpointSlice], &Name, Ttl) -> Option<Node>;
 
 /// The nodes of one Service, by topology zone; zones without endpoints have none.
 type ByZone = BTreeMap<Arc<str>, Option<Node>>;
 
-/// What was rendered, by Service.
+/// The rendered nodes, by Service.
 #[derive(Debug, Default)]
 struct RenderedServices {
-    /// The nodes with the facts that they were made of; those of facts that are gone are of no use.
+    /// The nodes, with the facts that they come from. They are useless when those facts are gone.
     services: HashMap<ObjectKey, (Weak<HeadlessService>, Arc<ByZone>)>,
 }
 
 impl ZonalNames {
-    /// Whether others are of the same Services.
+    /// Whether both are for the same Services.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.services, &other.services) && self.ttl == other.ttl
     }
 
-    /// Names of these Services, in one zone of names.
+    /// The names of these Services, in one zone of names.
     pub(super) fn new(services: Arc<HeadlessServices>, ttl: Ttl, render: RenderService) -> Self {
         Self {
             services,
@@ -59,7 +60,7 @@ impl ZonalNames {
         }
     }
 
-    /// What a name says that `contents` do not hold.
+    /// The answer to a name that `contents` lack.
     pub(super) fn answer(&self, contents: &Contents, name: &ParsedName<'_>) -> Synthesized {
         let ParsedName::Object(service) = name else {
             return Synthesized::Missing;
@@ -86,7 +87,7 @@ impl ZonalNames {
         Synthesized::Exists { node, by }
     }
 
-    /// The nodes of a Service, made at the first question after its facts changed.
+    /// The nodes of a Service. They are rendered at the first question after its facts have changed.
     fn by_zone(&self, headless: &Arc<HeadlessService>, apex: &Name) -> Arc<ByZone> {
         let lock = || self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(headless) {
@@ -103,15 +104,15 @@ impl ZonalNames {
 }
 
 impl RenderedServices {
-    /// What was made of these very facts.
+    /// The nodes rendered from these very facts.
     fn get(&self, facts: &Arc<HeadlessService>) -> Option<Arc<ByZone>> {
         let (of, made) = self.services.get(&facts.service.key)?;
-        // Who holds a weak pointer holds its address: no other facts can have come to lie there.
+        // A weak pointer keeps its address in use, so no other facts can have this address.
         (of.as_ptr() == Arc::as_ptr(facts)).then(|| Arc::clone(made))
     }
 
-    /// Notes what was made of facts, and forgets what is of no use before that outgrows `seen`, the number of
-    /// Services there are.
+    /// Stores the nodes of a Service. Before the map has more entries than `seen`, the number of Services, it removes
+    /// the useless ones.
     fn insert(&mut self, facts: &Arc<HeadlessService>, made: &Arc<ByZone>, seen: usize) {
         if self.services.len() > 2 * seen {
             self.services.retain(|_, (of, _)| of.strong_count() > 0);
@@ -122,14 +123,14 @@ impl RenderedServices {
     }
 }
 
-/// What a version has at the name of a Service: what all its endpoints say.
+/// A version's node at the name of a Service, with the records of all its endpoints.
 fn at_service(contents: &Contents, key: &ObjectKey) -> Option<Node> {
     let apex = contents.apex();
     let name = service_name(key, apex).ok()?;
     contents.get(name.sort_key(apex)?.as_bytes()).cloned()
 }
 
-/// The slices of each topology zone, with its endpoints alone.
+/// The slices of each topology zone, with the endpoints of that zone only.
 fn by_zone(slices: &[EndpointSlice]) -> BTreeMap<Arc<str>, Vec<EndpointSlice>> {
     let mut zones: BTreeMap<Arc<str>, Vec<EndpointSlice>> = BTreeMap::new();
     for slice in slices {

@@ -1,4 +1,4 @@
-//! The lines of queries and failures, and when there are none.
+//! Tests of the lines for queries and failures.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn router() -> Router {
     Router::new(vec![block("y."), block("z.")])
 }
 
-/// A message for `WwW.z A` with these flags, answers copied from the question, and an OPT if wanted.
+/// A message for `WwW.z A` with these flags, answers copied from the question, and an optional OPT.
 fn message(flags: u16, answers: u16, soa: bool, opt: bool) -> Vec<u8> {
     let counts = [1, answers, u16::from(soa), u16::from(opt)];
     let mut octets = vec![0x12, 0x34];
@@ -54,12 +54,12 @@ fn message(flags: u16, answers: u16, soa: bool, opt: bool) -> Vec<u8> {
     octets
 }
 
-/// The line that a log writes for an exchange.
+/// The line of an exchange.
 fn line(log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
     line_over("udp", log, query, reply)
 }
 
-/// The same, over a protocol.
+/// The line of an exchange over a protocol.
 fn line_over(proto: &'static str, log: &QueryLog, query: &[u8], reply: &[u8]) -> Option<String> {
     let (peer, local) = (
         "127.0.0.1:35809".parse().unwrap(),
@@ -231,7 +231,7 @@ fn what_is_answered_by_a_block_that_logs_nothing_is_not_read() {
     assert!(said(&errors, Some(1), Some("why")) && said(&errors, None, Some("why")));
     let both = after_silent("log");
     assert!(!said(&both, Some(0), Some("why")) && said(&both, Some(1), None));
-    // What came to no block belongs to the one of its question, if there is one.
+    // A query that no block took belongs to the block of its question, if there is one.
     assert!(said(&both, None, None));
     assert_eq!(question_of(&message(0, 0, false, false)[..20]), None);
 }
@@ -239,7 +239,7 @@ fn what_is_answered_by_a_block_that_logs_nothing_is_not_read() {
 #[test]
 fn any_octets_are_read_without_panic() {
     let whole = message(0x8400, 2, true, true);
-    // The last two octets are the length of the OPT, which nothing is read of.
+    // The last two octets are the length of the OPT, which the log does not read.
     for cut in 0..whole.len() - 2 {
         let parsed = parse(&whole[..cut]);
         assert!(parsed.edns.is_none(), "cut at {cut}");
@@ -264,7 +264,7 @@ fn the_first_log_whose_names_hold_the_question_decides_alone() {
             "log y \"{name} one\"\nlog . \"{name} two\"",
             Some("www.z. two"),
         ),
-        // A class that it does not log is not left to the next.
+        // If the classes of the first matching rule leave a query out, the next rule does not log it.
         (
             "log z \"{name} one\" {\nclass denial\n}\nlog . \"{name} two\"",
             None,

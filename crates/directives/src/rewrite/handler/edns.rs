@@ -1,6 +1,6 @@
-//! What rules do to the options of a query.
+//! Applies rules to the options of a query.
 //!
-//! An option of a query never comes back in the reply, so there is nothing to undo.
+//! Replies never contain options of the query, so there is nothing to undo.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use server::message::{Edns, Request};
 
 use crate::config::{EdnsAction, EdnsOption, EdnsRule, EdnsValue, Variable};
 
-/// The largest datagram of an OPT that is put in; CoreDNS's.
+/// The datagram size of an added OPT, as in CoreDNS.
 const SIZE: u16 = 4096;
 
-/// Applies a rule; whether it fits.
+/// Applies a rule. Returns whether it matches the query.
 pub(super) fn apply(rule: &EdnsRule, request: &mut Request) -> bool {
     let data = match &rule.value {
         EdnsValue::Octets(octets) => Some(octets.clone()),
@@ -31,7 +31,7 @@ pub(super) fn apply(rule: &EdnsRule, request: &mut Request) -> bool {
     let mut options = split(&edns.options);
     let code = rule.option.code();
     let found = options.iter_mut().find(|(own, _)| *own == code);
-    // A second one is added only to those of plain data, and NSID, as in CoreDNS.
+    // As in CoreDNS, only plain data and NSID are added a second time.
     let is_added_again = match (rule.option, &rule.value) {
         (EdnsOption::Nsid, _) | (EdnsOption::Local(_), EdnsValue::Octets(_)) => true,
         (EdnsOption::Local(_) | EdnsOption::Subnet, _) => false,
@@ -57,7 +57,7 @@ pub(super) fn apply(rule: &EdnsRule, request: &mut Request) -> bool {
     fits
 }
 
-/// Options, each with its code; what is cut at the end is left out.
+/// The options, each with its code. An incomplete option at the end is left out.
 pub(super) fn split(mut octets: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let mut options = Vec::new();
     while let Some((head, rest)) = octets.split_first_chunk::<4>() {
@@ -72,7 +72,6 @@ pub(super) fn split(mut octets: &[u8]) -> Vec<(u16, Vec<u8>)> {
     options
 }
 
-/// Options as they stand in a message.
 fn join(options: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut octets = Vec::new();
     for (code, data) in options {
@@ -84,7 +83,7 @@ fn join(options: &[(u16, Vec<u8>)]) -> Vec<u8> {
     octets
 }
 
-/// What a variable stands for; `None` for metadata that is not there.
+/// The value of a variable; `None` for metadata that does not exist.
 fn value(variable: &Variable, request: &Request) -> Option<Vec<u8>> {
     let address = |address: IpAddr| match address.to_canonical() {
         IpAddr::V4(v4) => v4.octets().to_vec(),
@@ -111,7 +110,7 @@ fn value(variable: &Variable, request: &Request) -> Option<Vec<u8>> {
     })
 }
 
-/// The data of a client subnet (RFC 7871 section 6): family, bits, scope, the octets that have such bits.
+/// The data of a client subnet (RFC 7871 section 6): family, bits, scope, and as many octets as the bits need.
 fn subnet(client: IpAddr, v4_bits: u8, v6_bits: u8) -> Vec<u8> {
     let (family, bits, mut octets) = match client.to_canonical() {
         IpAddr::V4(v4) => (1, v4_bits, v4.octets().to_vec()),

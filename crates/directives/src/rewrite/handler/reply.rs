@@ -1,8 +1,8 @@
-//! What rules do to the reply of a rewritten question.
+//! Applies rules to the reply of a rewritten question.
 //!
-//! The steps are taken for each record, the last rule's first: authority, answers, additional, as in CoreDNS.
-//! A response code is looked at once for each record, so that rules whose codes lead on to each other do so as
-//! they do there.
+//! The steps are taken for each record of authority, answers and additional, beginning with the last rule's, as in
+//! CoreDNS. The response code is compared once for each record. So if one rule's code leads to another's, the result is
+//! CoreDNS's.
 
 use dns::{Name, Rcode, Rdata, Record, Rtype, Ttl, flags};
 use server::chain::Next;
@@ -13,61 +13,54 @@ use crate::config::{NameMatch, Pattern, filled};
 /// A step.
 #[derive(Debug)]
 pub(super) enum Undo<'r> {
-    /// Owners become others.
+    /// Replaces owners.
     Owner(Texts<'r>),
-    /// Names in the data become others.
+    /// Replaces names in the data.
     Value(Texts<'r>),
-    /// TTLs lie in a range.
+    /// Limits TTLs to a range.
     Ttl {
         /// The least.
         least: u32,
         /// The most.
         most: u32,
     },
-    /// A code becomes another.
+    /// Replaces a response code.
     Rcode {
-        /// The one.
+        /// The old code.
         from: Rcode,
-        /// The other.
+        /// The new code.
         to: Rcode,
     },
-    /// The target of an alias becomes another, which is looked up.
+    /// Replaces the target of an alias, and looks the new one up.
     Target {
-        /// Which targets.
+        /// The targets to replace.
         targets: &'r NameMatch,
-        /// What they become.
+        /// The new target.
         to: &'r str,
     },
 }
 
-/// Which names become which.
+/// The names to replace, and their replacement.
 #[derive(Debug, Clone)]
 pub(super) enum Texts<'r> {
-    /// A name and what is below it, letter by letter.
+    /// A name and the names below it, in this case of letters.
     Below {
-        /// The name.
         from: String,
-        /// What it becomes.
+        /// Its replacement.
         to: String,
     },
-    /// What ends so.
-    Suffix {
-        /// The end.
-        from: &'r str,
-        /// What it becomes.
-        to: &'r str,
-    },
-    /// That in which something is found, as a whole.
+    /// Names with this suffix.
+    Suffix { from: &'r str, to: &'r str },
+    /// Names that match a pattern. The whole name is replaced.
     Found {
-        /// What is found.
         pattern: &'r Pattern,
-        /// What the whole becomes.
+        /// The replacement of the whole name.
         to: &'r str,
     },
 }
 
 impl Texts<'_> {
-    /// What a name becomes; `None` when it stays, or would be none.
+    /// The replacement of a name; `None` when it stays, or when the result would be no name.
     fn replaced(&self, name: &Name) -> Option<Name> {
         let text = name.to_string();
         let new = match self {
@@ -83,7 +76,7 @@ impl Texts<'_> {
     }
 }
 
-/// Where a name stands in the data of a type, of those that CoreDNS rewrites: a SOA's is its server.
+/// The place of the name in the data of a type, for the types that CoreDNS rewrites. For a SOA it is the server's name.
 fn name_place(rtype: Rtype, data: &[u8]) -> Option<usize> {
     match rtype {
         Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME | Rtype::SOA => Some(0),
@@ -101,7 +94,7 @@ fn name_place(rtype: Rtype, data: &[u8]) -> Option<usize> {
     }
 }
 
-/// Data with the name in it changed.
+/// The data with its name replaced.
 fn with_name(record: &Record, texts: &Texts<'_>) -> Option<Rdata> {
     let data = record.rdata.as_octets();
     let at = name_place(record.rtype, data)?;
@@ -112,7 +105,7 @@ fn with_name(record: &Record, texts: &Texts<'_>) -> Option<Rdata> {
 }
 
 impl Undo<'_> {
-    /// Takes the step for a record and the code of its reply.
+    /// Takes the step for a record.
     fn take(&self, record: &mut Record) {
         match self {
             Self::Owner(texts) => {
@@ -134,7 +127,7 @@ impl Undo<'_> {
     }
 }
 
-/// What becomes of a code.
+/// The response code after all steps for it.
 fn rcode_after(undo: &[Undo<'_>], mut rcode: Rcode) -> Rcode {
     for step in undo.iter().rev() {
         match step {
@@ -149,7 +142,7 @@ fn rcode_after(undo: &[Undo<'_>], mut rcode: Rcode) -> Rcode {
     rcode
 }
 
-/// Takes all steps for an outcome of the rewritten `request`.
+/// Takes all steps for the outcome of the rewritten `request`.
 pub(super) async fn undo(
     outcome: Outcome,
     undo: &[Undo<'_>],
@@ -201,7 +194,7 @@ async fn undo_records(reply: &mut Reply, undo: &[Undo<'_>], request: &Request, n
             }
         }
         if let Some(more) = found {
-            // What led to the alias stays, what it led to does not.
+            // The records before the alias stay, those after it do not.
             reply.answers.truncate(place + 1);
             reply.answers.retain(|it| it.rtype == Rtype::CNAME);
             reply.answers.extend(more.answers);
@@ -211,7 +204,7 @@ async fn undo_records(reply: &mut Reply, undo: &[Undo<'_>], request: &Request, n
     }
 }
 
-/// Gives an alias its other target, if it is one of these, and what the server says to that.
+/// Replaces the target of an alias, if it is one of these, and adds the server's answer for the new one.
 async fn look_up(
     record: &mut Record,
     targets: &NameMatch,

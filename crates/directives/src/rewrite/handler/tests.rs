@@ -1,4 +1,4 @@
-//! What clients get for questions that are rewritten.
+//! Tests of the answers that clients get for rewritten questions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use zone::testing::zone;
 use super::*;
 use crate::config::{Overrides, parse_text};
 
-/// Answers with a TXT record at the name that is asked for that says the question, options too, and with
-/// records that lead to names beside it; `gone.` names are missing, `fail.` names fail.
+/// Answers with a TXT record at the question's name. Its text is the question with its options. Records that lead to
+/// names accompany it. `gone.` names are missing, `fail.` names fail.
 struct Tells;
 
 impl Handler for Tells {
@@ -73,7 +73,7 @@ fn rewrite(directives: &str) -> RewriteHandler {
     RewriteHandler::new(loaded.config.servers[0].all().cloned().collect())
 }
 
-/// What a client is told.
+/// The answer to a client.
 fn ask(directives: &str, question: &str) -> String {
     let server = chain(vec![Arc::new(rewrite(directives))], vec![Arc::new(Tells)]);
     let mut request = request(question);
@@ -269,7 +269,7 @@ fn options_are_set_added_replaced_and_taken_out() {
     let several = "rewrite continue edns0 local set 65518 a\nrewrite continue edns0 local append 65518 b\n\
                    rewrite continue edns0 subnet set 8 8\nrewrite edns0 subnet unset";
     assert!(ask(several, "a. TXT").contains("4096 65518=[97] 65518=[98]\""));
-    // A variable that stands for nothing fits nothing, so the next rule is looked at.
+    // A variable without a value matches nothing, so the next rule is tried.
     let unknown = "rewrite edns0 local set 65518 {a/b}\nrewrite name a b";
     assert!(ask(unknown, "a. TXT").ends_with("\"b. TXT 1\""));
 }

@@ -1,4 +1,4 @@
-//! What templates may name of a question.
+//! The data of a question that templates may use.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use server::message::Request;
 
 use crate::config::Pattern;
 
-/// The data for a request in a zone, of a class and type by their names, that fits a pattern.
+/// The data for a request in a zone, with the names of its class and type, and with the matches of a pattern.
 pub(super) fn of(
     request: &Request,
     [zone, class, rtype]: [&str; 3],
@@ -17,7 +17,7 @@ pub(super) fn of(
     let name = request.name.to_lower().to_string();
     let text = |text: &str| Value::Text(text.to_owned());
     let (found, groups) = match pattern {
-        // The pattern that fits everything.
+        // Without a pattern every name matches as a whole.
         None => (vec![text(&name)], vec![("0".to_owned(), name.clone())]),
         Some(pattern) => matched(pattern, &name),
     };
@@ -44,7 +44,7 @@ pub(super) fn of(
     ]))
 }
 
-/// What a pattern finds in a name: the groups in order, and by number and name.
+/// The matches of a pattern in a name: the groups in order, and by number and name.
 fn matched(pattern: &Pattern, name: &str) -> (Vec<Value>, Vec<(String, String)>) {
     let regex = pattern.regex();
     let Some(captures) = regex.captures(name) else {

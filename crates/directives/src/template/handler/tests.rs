@@ -1,4 +1,4 @@
-//! What clients get from templates.
+//! Tests of the replies that clients get from templates.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn templates(directives: &str) -> TemplateHandler {
     )
 }
 
-/// What is said, with a handler behind that answers everything.
+/// The reply, with another handler after `template` that answers everything.
 fn ask(directives: &str, question: &str) -> String {
     let server = chain(
         vec![Arc::new(templates(directives))],

@@ -1,4 +1,4 @@
-//! Signatures of any octets: what verifies is what was signed.
+//! Signatures over any octets: a message verifies only if it was signed.
 
 use ::fuzz::{Fuzz, Outcome};
 
@@ -32,7 +32,7 @@ const PARTS: &[&[u8]] = &[
     b"\x00\x12\x00\x06",
 ];
 
-/// Judges a signature, at the place where one is found.
+/// The result for a signature, if one is found.
 fn judged(originals: &[Vec<u8>], input: &[u8]) -> Outcome {
     let Some(at) = tsig_place(input) else {
         return Ok("none".to_owned());
@@ -41,7 +41,7 @@ fn judged(originals: &[Vec<u8>], input: &[u8]) -> Outcome {
         Verdict::Malformed => Ok("malformed".to_owned()),
         Verdict::Refused(refusal) => Ok(format!("{:?}", refusal.error)),
         Verdict::Valid(_) => {
-            // The ID may be changed on the way: the TSIG holds the original one.
+            // The ID may change in transit: the TSIG record holds the original one.
             let is_signed = originals.iter().any(|original| {
                 tsig_place(original).is_some_and(|there| original[2..there] == input[2..at])
             });
@@ -59,7 +59,7 @@ fn e12_tsig_of_any_octets_never_verifies_what_was_not_signed() {
     Fuzz::new(originals.clone(), PARTS).run("TSIG", |input| judged(&originals, input));
 }
 
-/// The search itself: a check that forgets one octet of what is signed.
+/// Plants a fault in the check: one octet of the signed ones is not covered.
 #[test]
 fn a_fault_planted_in_the_check_of_signatures_is_found() {
     let originals = requests();

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use super::Settings;
 
-/// How to reach the API server.
+/// The settings for reaching the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     /// As a pod of the cluster: its service account.
@@ -44,7 +44,7 @@ pub struct Tls {
     pub ca: PathBuf,
 }
 
-/// Why the client cannot be created.
+/// The reason why the client cannot be created.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// This process is not in a pod.

@@ -12,7 +12,7 @@ use crate::source::ErrorClass;
 /// The longest pause that a server may ask for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Why a list or a watch ended.
+/// The reason why a list or a watch ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// No connection, or it broke.
@@ -179,8 +179,7 @@ impl Fault {
                  certificate (its file is read again before each try)"
             ),
             Self::Status { code: 404, .. } if kind == Kind::ServiceImport => {
-                "the cluster has no serviceimports in multicluster.x-k8s.io: the zones of multicluster \
-                 wait for the CRD, all others go on"
+                "the cluster has no serviceimports in multicluster.x-k8s.io: the zones of multicluster wait for the CRD, all others work"
                     .to_owned()
             }
             Self::Status { code, message, .. } => format!("{plural}: status {code}: {message}"),

@@ -65,7 +65,7 @@ struct Pace {
     interval: Duration,
     /// How long before the bucket is full a token can be taken: the time of all tokens but one.
     ahead: Duration,
-    /// When the bucket is full; in the past if it is full now.
+    /// The time when the bucket is full; in the past if it is full now.
     full: Option<Instant>,
 }
 

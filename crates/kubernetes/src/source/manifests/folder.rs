@@ -23,7 +23,7 @@ struct File {
     facts: HashMap<FactKey, Held>,
     /// The number of objects of other kinds.
     ignored: usize,
-    /// When the file was first found missing or empty.
+    /// The time when the file was first found missing or empty.
     missing_since: Option<Instant>,
 }
 
@@ -54,9 +54,9 @@ pub(super) struct Reread {
     pub(super) changes: Vec<Change>,
     /// New problems.
     pub(super) problems: Vec<Problem>,
-    /// When to read again in any case: a file is missing, perhaps because an editor is writing it.
+    /// The time to read again in any case: a file is missing, perhaps because an editor is writing it.
     pub(super) again: Option<Duration>,
-    /// Why the folder, or one below it, cannot be read.
+    /// The reason why the folder, or one below it, cannot be read.
     pub(super) unreadable: Option<String>,
     /// The number of files that were read; the others have not changed.
     pub(super) files_read: usize,
@@ -80,7 +80,7 @@ struct Pass {
 pub(super) struct Folder {
     root: PathBuf,
     wanted: Wanted,
-    /// How long a file may be missing before its objects are removed.
+    /// The time that a file may be missing before its objects are removed.
     grace: Duration,
     /// The files by their path below the root.
     files: BTreeMap<Arc<str>, File>,

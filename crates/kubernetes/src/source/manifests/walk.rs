@@ -14,9 +14,9 @@ use ops::watch::Inode;
 pub(super) struct Stamp {
     inode: Inode,
     pub(super) size: u64,
-    /// When its content changed, in seconds and nanoseconds.
+    /// The time when its content changed, in seconds and nanoseconds.
     modified: (i64, i64),
-    /// When the content or metadata changed.
+    /// The time when the content or metadata changed.
     changed: (i64, i64),
 }
 

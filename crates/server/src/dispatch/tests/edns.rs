@@ -1,4 +1,4 @@
-//! EDNS options by rule: each when asked for, and only then.
+//! Tests of EDNS options: each is in the reply only if the request has it.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -20,7 +20,7 @@ fn options(all: &[(u16, &[u8])]) -> Vec<u8> {
     octets
 }
 
-/// The OPT records of a message, and the options of the first, by an own walk over the octets.
+/// The number of OPT records in a message, and the options of the first, read by code of this test.
 fn opts(octets: &[u8]) -> (usize, Vec<(u16, Vec<u8>)>) {
     let message = Message::from_vec(octets).unwrap();
     let Some(edns) = &message.edns else {
@@ -31,7 +31,7 @@ fn opts(octets: &[u8]) -> (usize, Vec<(u16, Vec<u8>)>) {
         .map(|(code, option)| (u16::from(*code), option.try_into().unwrap()))
         .collect();
     found.sort();
-    // hickory refuses a message with a second OPT; it is counted here all the same.
+    // hickory refuses a message with a second OPT, so the test counts them itself.
     let count = octets
         .windows(5)
         .filter(|w| w[..3] == [0, 0, 41] && w[3..] == 1232_u16.to_be_bytes())
@@ -44,7 +44,7 @@ fn asking(raw: Vec<u8>, all: &[(u16, &[u8])]) -> Vec<u8> {
     with_opt(raw, 1232, 0, &options(all))
 }
 
-/// What is asked for at once.
+/// All options that a reply may have.
 const ALL: &[(u16, &[u8])] = &[
     (NSID, &[]),
     (EXPIRE, &[]),
@@ -79,7 +79,7 @@ fn i02_options_are_given_on_soa_and_single_answers_when_asked_for() {
     assert_eq!(found[1].1, 86_400_u32.to_be_bytes());
     assert_eq!((found[2].1.len(), &found[2].1[..8]), (24, ALL[2].1));
     assert_eq!(found[3].1, [1, 0, 0, 0, 0, 5]);
-    // EXPIRE is of the zone, not of a name in it; a serial is of both.
+    // EXPIRE is for the zone, not for a name in it. A serial is for both.
     for (qname, qtype) in [("www.z.", Rtype::A), ("no.z.", Rtype::A), ("z.", Rtype::NS)] {
         let (_, found) = opts(&desk.octets(&asking(query(1, qname, qtype), ALL)));
         assert_eq!(codes(&found), [NSID, COOKIE, ZONEVERSION], "{qname}");
@@ -99,7 +99,7 @@ fn i02_options_are_given_on_soa_and_single_answers_when_asked_for() {
     );
 }
 
-/// Keeps the messages of a transfer.
+/// Collects the messages of a transfer.
 struct Kept(tokio::sync::mpsc::UnboundedSender<Vec<u8>>);
 
 impl Sink for Kept {
@@ -114,7 +114,7 @@ impl Sink for Kept {
     }
 }
 
-/// The messages of the transfer that a request gets.
+/// The messages of the transfer for a request.
 async fn messages(desk: &mut Desk, raw: &[u8], proto: Proto) -> Vec<Vec<u8>> {
     let tls = TlsPeer {
         has_dot: true,
@@ -235,7 +235,7 @@ fn i04_cookie_lengths_and_a_cookie_without_a_question() {
         let raw = asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &vec![5; length])]);
         assert_eq!(desk.code(&raw), (rcode, None), "{length} octets");
     }
-    // RFC 9018: our own comes back as long as it is new; a forged one is replaced, and answered.
+    // RFC 9018: our own cookie comes back while it is new enough. A forged one is replaced, and the query is answered.
     let first = desk.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &[5; 8])]));
     let ours = opts(&first).1.swap_remove(0).1;
     let again = desk.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &ours)]));
@@ -244,7 +244,7 @@ fn i04_cookie_lengths_and_a_cookie_without_a_question() {
     forged[20] ^= 1;
     let again = desk.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &forged)]));
     assert_eq!(opts(&again).1, [(COOKIE, ours.clone())]);
-    // Under a later clock the forged one would be kept if it were taken for ours; ours is renewed in time.
+    // If the forged cookie were taken for ours, a later clock would keep it. Our own is renewed in time.
     let mut later = Desk {
         shared: Setup::new(vec![zone("z.", 5, &["www A 10.0.0.1"])])
             .server_with(Arc::new(At(NOW + 1000)))
@@ -255,7 +255,7 @@ fn i04_cookie_lengths_and_a_cookie_without_a_question() {
     assert_eq!(opts(&again).1, [(COOKIE, ours)], "still new");
     let again = later.octets(&asking(query(1, "www.z.", Rtype::A), &[(COOKIE, &forged)]));
     assert_ne!(opts(&again).1, [(COOKIE, forged)], "replaced");
-    // RFC 7873 section 5.4: no question.
+    // RFC 7873 section 5.4: a query without a question.
     let mut bare = vec![0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(desk.code(&bare), (1, None));
     bare = asking(bare, &[(COOKIE, &[5; 8])]);
@@ -266,7 +266,7 @@ fn i04_cookie_lengths_and_a_cookie_without_a_question() {
     );
 }
 
-/// RFC 8482 section 4.1: one RRset, whatever the name has; over TCP too.
+/// RFC 8482 section 4.1: one RRset, whatever else the name has; over TCP too.
 #[test]
 fn i05_any_is_one_rrset() {
     let mut desk = Desk::with(&["www A 10.0.0.1", "www AAAA ::1", "www TXT x"]);
@@ -289,7 +289,7 @@ fn i06_a_zone_without_version_is_servfail_with_ede_14_on_queries_and_transfers()
     assert_eq!(desk.tcp_code(&raw), (2, Some(14)));
 }
 
-/// RFC 7828 section 3.2: in units of 100 ms, never over UDP; 0 when the client should go.
+/// RFC 7828 section 3.2: in units of 100 ms, never over UDP; 0 if the client should close.
 #[test]
 fn f04_keepalive_is_told_on_connections_and_is_nothing_once_the_server_ends() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
@@ -307,6 +307,15 @@ fn f04_keepalive_is_told_on_connections_and_is_nothing_once_the_server_ends() {
     assert_eq!(told(&mut desk), [(KEEPALIVE, vec![0, 0])]);
 }
 
+/// transfer D3; RFC 9660 section 3.2 names referrals.
+#[test]
+fn a_referral_says_the_version_of_the_zone_that_it_is_from() {
+    let mut desk = Desk::with(&["sub NS ns.sub", "ns.sub A 10.0.0.1"]);
+    let raw = asking(query(1, "w.sub.z.", Rtype::A), &[(ZONEVERSION, &[])]);
+    let (_, found) = opts(&desk.octets(&raw));
+    assert_eq!(found, [(ZONEVERSION, vec![1, 0, 0, 0, 0, 5])]);
+}
+
 #[test]
 fn extended_errors_say_why_there_is_no_answer() {
     let mut desk = Desk::with(&["www A 10.0.0.1"]);
@@ -322,7 +331,7 @@ fn extended_errors_say_why_there_is_no_answer() {
     assert_eq!(desk.code(&opt(update)), (4, Some(21)));
 }
 
-/// What is kept for options is kept before records are written: a datagram stays within its limit.
+/// The space for options is set aside before records are written, so a datagram stays within its limit.
 #[test]
 fn options_count_for_the_limit_of_a_datagram() {
     let many: Vec<String> = (0..29).map(|n| format!("many A 10.0.0.{n}")).collect();
@@ -341,7 +350,7 @@ fn options_count_for_the_limit_of_a_datagram() {
     );
 }
 
-/// Answers with the size that it is asked for.
+/// Answers with the size that the question asks for.
 struct Sizes;
 
 impl crate::Handler for Sizes {
@@ -408,6 +417,6 @@ fn what_is_kept_for_its_answer_is_no_longer_than_a_datagram_may_be() {
     };
     assert_eq!(desk.tcp_code(&padded("far.test.", 4096)), (0, None));
     assert_eq!(desk.tcp_code(&padded("far.test.", 4097)), (1, None));
-    // What the zone answers at once is not kept.
+    // The zone's own answers are not stored.
     assert_eq!(desk.tcp_code(&padded("www.z.", 60_000)), (0, None));
 }

@@ -1,4 +1,4 @@
-//! Requests of any octets get nothing or one good message.
+//! Tests with requests of any octets: each gets no reply or one valid reply.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ fn requests_of_any_octets_get_nothing_or_a_message() {
     Fuzz::new(requests(), PARTS).run("message", |input| given(&desk, input));
 }
 
-/// The search itself: a fault that needs another EDNS version to be seen.
+/// Plants a fault that only a request with another EDNS version shows.
 #[test]
 fn a_fault_planted_behind_a_message_is_found() {
     let desk = RefCell::new(fuzzed_desk());

@@ -1,4 +1,4 @@
-//! Signed questions and what they get.
+//! Tests of signed questions and their replies.
 
 use zone::Version;
 
@@ -49,7 +49,7 @@ fn e07_a_refused_signature_is_notauth_and_one_out_of_place_formerr() {
     let mut first = query(1, "www.z.", Rtype::A);
     tsig::sign_request(&key("k."), &mut first, NOW);
     assert_eq!(desk.code(&first).0, 0);
-    // RFC 8945 section 5.1: TSIG elsewhere than last, or twice, is FORMERR.
+    // RFC 8945 section 5.1: a TSIG that is not the last record, or a second one, is FORMERR.
     assert_eq!(desk.code(&with_opt(first.clone(), 512, 0, &[])), (1, None));
     let record = first[query(1, "www.z.", Rtype::A).len()..].to_vec();
     let mut in_answer = first.clone();
@@ -75,7 +75,7 @@ fn a_signed_question_gets_what_the_zone_holds_and_no_handler_changes_it() {
     assert_eq!(address(&desk.ask(&raw)), "www.z. 60 IN A 10.1.0.1");
 }
 
-/// Answers that there is a name `one` in each zone.
+/// Answers that each zone has a name `one`.
 #[derive(Debug)]
 struct OneName;
 

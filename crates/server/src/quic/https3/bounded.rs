@@ -1,4 +1,5 @@
-//! Bounds what the other side may send in one stream of HTTP/3. The crate h3 holds a frame until it is whole, whatever its length.
+//! Bounds the data that the peer may send in one stream of HTTP/3. The crate h3 stores a frame until it is complete,
+//! whatever its length.
 
 use std::task::{Context, Poll};
 
@@ -9,15 +10,19 @@ use h3::quic::{
     StreamId, WriteBuf,
 };
 
+/// The most octets of a stream in one direction. A client has few of them, and its control stream lasts as long as the
+/// connection.
+const ONE_WAY_OCTETS: usize = 256 << 10;
+
 /// A connection whose streams are bounded.
 pub struct BoundedConnection {
     /// The connection.
     connection: h3_quinn::Connection,
-    /// The most octets of a stream: its header, its message, and what frames them.
+    /// The most octets of a stream in both directions: its header, its message, and what frames them.
     most_octets: usize,
 }
 
-/// What opens streams of it.
+/// Opens streams of it.
 #[derive(Clone)]
 pub struct BoundedOpener {
     /// Opens streams without a bound.
@@ -30,17 +35,17 @@ pub struct BoundedOpener {
 pub struct Bounded<S> {
     /// The stream.
     stream: S,
-    /// Octets that may still come.
+    /// The bytes that may still arrive.
     left: usize,
 }
 
-/// A stream has more octets than it may have.
+/// A stream has more bytes than it may have.
 #[derive(Debug, thiserror::Error)]
 #[error("a stream is larger than it may be")]
 struct TooLarge;
 
 impl BoundedConnection {
-    /// Bounds what the other side may send in each stream of a connection.
+    /// Bounds what the other side may send in each stream of a connection, in one of both directions to `most_octets`.
     #[must_use]
     pub fn new(connection: quinn::Connection, most_octets: usize) -> Self {
         Self {
@@ -50,7 +55,6 @@ impl BoundedConnection {
     }
 }
 
-/// Bounds a stream.
 const fn bounded<S>(stream: S, left: usize) -> Bounded<S> {
     Bounded { stream, left }
 }
@@ -63,9 +67,8 @@ impl Connection<Bytes> for BoundedConnection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        let most_octets = self.most_octets;
         Connection::<Bytes>::poll_accept_recv(&mut self.connection, cx)
-            .map_ok(|stream| bounded(stream, most_octets))
+            .map_ok(|stream| bounded(stream, ONE_WAY_OCTETS))
     }
 
     fn poll_accept_bidi(
@@ -85,7 +88,7 @@ impl Connection<Bytes> for BoundedConnection {
     }
 }
 
-/// Opening is the same for both.
+/// Both types open streams in the same way.
 macro_rules! opens_streams {
     ($type:ty) => {
         impl OpenStreams<Bytes> for $type {

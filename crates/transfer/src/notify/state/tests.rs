@@ -1,10 +1,10 @@
-//! What is decided, by hand-set moments.
+//! Tests of the decisions, with moments set by hand.
 //!
-//! Cases of the transfer list (`tests/transfer_list.rs`) have their number as prefix.
+//! Test names begin with the case's number in the transfer list (`tests/transfer_list.rs`).
 
 use super::*;
 
-/// A moment, as seconds after some start.
+/// Moments, in seconds after a start.
 fn moments() -> impl Fn(f64) -> Instant {
     let start = tokio::time::Instant::now().into_std();
     move |seconds| start + Duration::from_secs_f64(seconds)
@@ -61,7 +61,7 @@ fn d2_an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
             }
         }
     }
-    // 1, 2, 4, 8, 16 s of waiting; then every SOA retry.
+    // Waits of 1, 2, 4, 8 and 16 s, and then the SOA's retry.
     assert_eq!(
         log,
         [
@@ -80,7 +80,8 @@ fn d2_an_unanswered_telling_is_repeated_with_growing_waits_and_given_up() {
     assert_eq!(state.next(at(500.0)), Action::Wait);
 }
 
-/// One that is just starting refuses what it takes a moment later: it is not left behind until its refresh.
+/// A secondary that is just starting refuses a NOTIFY and accepts it a moment later. It does not stay behind until its
+/// refresh.
 #[test]
 fn d4_a_refused_telling_is_repeated_at_the_soa_s_retry_alone() {
     let at = moments();
@@ -96,7 +97,7 @@ fn d4_a_refused_telling_is_repeated_at_the_soa_s_retry_alone() {
     assert_eq!(state.next(at(500.0)), Action::Wait);
 }
 
-/// While keys are exchanged the two ends change over at times of their own.
+/// During an exchange of keys the two ends change at different times.
 #[test]
 fn a_telling_refused_under_one_key_is_told_under_the_next_at_once_and_under_all_slowly() {
     let at = moments();
@@ -109,7 +110,7 @@ fn a_telling_refused_under_one_key_is_told_under_the_next_at_once_and_under_all_
     state.refused(at(0.2), SLOW, 2, false);
     let slow = Action::WaitUntil(at(30.2));
     assert_eq!((state.key(), state.next(at(0.2))), (0, slow));
-    // A slow try begins anew: under one key, then under the other; what that takes stays.
+    // A slow try starts with one key, then takes the other. The accepted key stays.
     state.sent(at(30.2), SLOW);
     state.refused(at(30.3), SLOW, 2, false);
     assert_eq!((state.key(), state.next(at(30.3))), (1, Action::Send));
@@ -119,7 +120,7 @@ fn a_telling_refused_under_one_key_is_told_under_the_next_at_once_and_under_all_
     assert_eq!((state.key(), state.next(at(60.0))), (1, Action::Send));
 }
 
-/// A target that knows the new key alone and refuses the NOTIFY is asked under that first.
+/// A target that knows only the new key and refuses the NOTIFY is tried with that key first.
 #[test]
 fn slow_tries_begin_with_the_key_whose_refusal_was_signed() {
     let at = moments();
@@ -132,7 +133,7 @@ fn slow_tries_begin_with_the_key_whose_refusal_was_signed() {
     state.refused(at(0.2), SLOW, 2, true);
     let slow = Action::WaitUntil(at(30.2));
     assert_eq!((state.key(), state.next(at(0.2))), (1, slow));
-    // The target may have both and permit the other: that is tried, too, and says no more.
+    // The target may have both keys and permit the other one. That is tried too, without a further warning.
     state.sent(at(30.2), SLOW);
     state.refused(at(30.3), SLOW, 2, true);
     assert_eq!((state.key(), state.next(at(30.3))), (0, Action::Send));

@@ -1,4 +1,4 @@
-//! IXFR: from any version to the last, in the fewest records.
+//! Tests of IXFR: from any version to the last, in the fewest records.
 
 use super::*;
 use crate::Closed;
@@ -13,8 +13,7 @@ fn ixfr_lines(version: &Arc<Version>, serial: u32, octets: usize) -> Vec<String>
     ))
 }
 
-/// Applies a reply to IXFR to what a secondary holds, strictly: nothing absent goes, nothing present
-/// comes.
+/// Applies a reply to IXFR to a secondary's records. It is strict: removed records must exist, and added ones must not.
 fn applied(before: &BTreeSet<String>, reply: &[String]) -> BTreeSet<String> {
     let is_soa = |line: &String| line.contains(" IN SOA ");
     let soa = &reply[0];
@@ -38,7 +37,7 @@ fn applied(before: &BTreeSet<String>, reply: &[String]) -> BTreeSet<String> {
     after
 }
 
-/// What a client is given was decided; the zone may forget it meanwhile.
+/// The reply was decided already. The zone may forget the version meanwhile.
 #[test]
 fn b19_history_cut_while_it_is_sent_is_sent_to_its_end() {
     let zone = Arc::new(Zone::new(&name("z.")));
@@ -81,7 +80,7 @@ fn b19_history_cut_while_it_is_sent_is_sent_to_its_end() {
     assert_eq!(applied(&before, &answers(&messages)), after);
 }
 
-/// Keeps messages; after each the zone has another version and nothing before it.
+/// Collects messages. After each one the zone gets another version, and forgets all older ones.
 struct Forgetful {
     zone: Arc<Zone>,
     kept: Kept,
@@ -109,7 +108,7 @@ impl Sink for Forgetful {
     }
 }
 
-/// 40 000 records in place of a million, for the time a debug build takes.
+/// 40 000 records instead of a million, for the time that a debug build takes.
 #[test]
 fn b20_a_step_of_many_records_is_many_messages_of_bounded_size() {
     let zone = Arc::new(Zone::new(&name("z.")));
@@ -233,7 +232,7 @@ fn b4_b5_unknown_and_undefined_serials_get_the_zone() {
     assert_eq!(lines[0], lines[12]);
 }
 
-/// RFC 1995 section 5: the zone when the differences would take more.
+/// RFC 1995 section 5: the whole zone, if the differences are larger.
 #[test]
 fn b16_differences_larger_than_the_zone_are_not_sent() {
     let decision = |zone_octets: usize| {
@@ -285,7 +284,7 @@ fn b23_many_clients_at_the_same_serials_share_what_is_condensed() {
         publish(&zone, serial, &of(&lines));
     }
     let version = zone.current().unwrap();
-    // All are held, so that no two stand at one place.
+    // All of them stay in memory, so that no two have the same address.
     let mut held = Vec::new();
     for client in 0..1000_u32 {
         let serial = 1 + client % 20;
@@ -338,7 +337,7 @@ proptest! {
             let raw = ixfr(1, "z.", version.serial.encode());
             let messages = reply(last, &raw, Some(version.serial.encode()), octets);
             let first = answers(&messages[..1]);
-            // A lone newer SOA in the first message is poison for some secondaries.
+            // A lone newer SOA in the first message misleads some secondaries.
             prop_assert!(first.len() > 1 || version.serial == last.serial);
             if version.serial == last.serial {
                 continue;

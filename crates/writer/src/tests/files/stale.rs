@@ -92,6 +92,20 @@ fn a_file_under_a_zone_that_turned_bad_makes_that_zone_stale_until_it_is_mended(
 }
 
 #[test]
+fn a_file_that_turned_bad_before_a_restart_has_listed_says_nothing_of_other_zones() {
+    let plan = plan();
+    drop(with_both_files(&plan));
+    for zone in plan.zones.all() {
+        zone.set_stale_since_ms(Some(5));
+    }
+    let mut again = over_files(&plan);
+    spoil(&mut again, 0, 2_000);
+    for zone in plan.zones.all() {
+        assert_eq!(zone.stale_since_ms(), Some(5), "{}", zone.apex());
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_used_at_a_restart_keeps_back_its_own_zone_alone() {
     let plan = plan();
     drop(with_both_files(&plan));

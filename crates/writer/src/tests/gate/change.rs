@@ -111,7 +111,10 @@ fn changed_again(mut subject: Subject, ttl: u32) -> Subject {
         ..subject.plan.plan.clone()
     };
     subject.plan.plan = new.clone();
-    let restart = PlanChange::RestartSource(new);
+    let restart = PlanChange::RestartSource {
+        cluster: new.home().clone(),
+        plan: new,
+    };
     configure(
         &mut subject.pipeline,
         &subject.plan,
@@ -236,11 +239,23 @@ fn the_first_reading_of_a_file_names_the_corefile_only_where_it_is_the_first_ren
 }
 
 #[test]
+fn a_release_that_waits_when_the_source_is_replaced_is_answered() {
+    let mut subject = Subject::of_ten();
+    subject.relist(0..0);
+    let answer = subject.release("cluster.local.");
+    let _changed = changed_again(subject, 12);
+    let answer = answer.blocking_recv().expect("an answer comes");
+    let want = "the configuration of cluster.local. changed meanwhile; look at it and try again";
+    assert_eq!(answer, Err(want.to_owned()));
+}
+
+#[test]
 fn a_version_that_a_secondary_alone_forces_does_not_name_the_corefile() {
     let mut next = unchanged();
     let apex: Name = "cluster.local.".parse().unwrap();
     let ahead = Serial::decode(next.serial() + 100);
-    next.pipeline.take(Input::Secondaries(vec![(apex, ahead)]));
+    let ahead_by = reported(&apex, ahead.encode(), Proof::Exchange);
+    next.pipeline.take(secondaries(vec![ahead_by]));
     next.relist(0..10);
     assert!(next.serial() > ahead.encode());
     assert_eq!(

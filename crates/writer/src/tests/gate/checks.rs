@@ -5,27 +5,20 @@ use super::*;
 #[test]
 fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
     let mut subject = Subject::new(plan());
-    subject.pipeline = subject.pipeline.awaiting_secondaries();
+    subject.pipeline = subject.pipeline.awaiting_secondaries(AskId(0));
     subject.relist(0..1);
     assert!(subject.zone().current().is_none());
     let apex: Name = "cluster.local.".parse().unwrap();
-    let serials = vec![
-        (apex.clone(), Serial::decode(4_000)),
-        (apex.clone(), Serial::decode(5_000)),
-    ];
-    subject.pipeline.take(Input::Secondaries(serials));
+    let reported = |serial| reported(&apex, serial, Proof::Signature);
+    let serials = vec![reported(4_000), reported(5_000)];
+    subject.pipeline.take(secondaries(serials));
     assert!(subject.pipeline.commit());
     assert_eq!(subject.serial(), 5_001);
     // One that is behind changes nothing; one that is ahead has the same content under a later serial.
-    subject
-        .pipeline
-        .take(Input::Secondaries(vec![(apex.clone(), Serial::decode(7))]));
+    subject.pipeline.take(secondaries(vec![reported(7)]));
     assert!(subject.pipeline.commit());
     assert_eq!(subject.serial(), 5_001);
-    subject.pipeline.take(Input::Secondaries(vec![(
-        apex,
-        Serial::decode(2_000_000_000),
-    )]));
+    subject.pipeline.take(Input::Ahead(reported(2_000_000_000)));
     assert!(subject.pipeline.commit());
     assert_eq!(subject.serial(), 2_000_000_001);
     assert_eq!(subject.names(), 1);
@@ -34,6 +27,35 @@ fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
     assert_eq!(step.causes[0][0].key.to_string(), "the secondaries");
     assert!(subject.pipeline.commit());
     assert_eq!(subject.zone().current().unwrap().seq, step.seq);
+}
+
+#[test]
+fn a_serial_that_anybody_could_forge_moves_ours_by_a_year_at_most() {
+    // security 2: one unsigned answer at a start moved the serial by 2^31, or backwards at the second start.
+    let mut subject = Subject::new(plan());
+    subject.relist(0..1);
+    let apex: Name = "cluster.local.".parse().unwrap();
+    let first = subject.serial();
+    for (step, proof, follows) in [
+        (Serial::MAX_STEP, Proof::Exchange, false),
+        (1 << 31, Proof::Exchange, false),
+        (1 << 31, Proof::Signature, false),
+        (40, Proof::Nothing, false),
+        (50, Proof::Exchange, true),
+        (Serial::MAX_STEP - 1, Proof::Signature, true),
+    ] {
+        let ours = subject.serial();
+        let serial = ours.wrapping_add(step);
+        let ahead = Input::Ahead(reported(&apex, serial, proof));
+        subject.pipeline.take(ahead);
+        assert!(subject.pipeline.commit());
+        let want = if follows { serial + 1 } else { ours };
+        assert_eq!(subject.serial(), want, "{step} {proof:?}");
+        let heard = subject.heard();
+        let said = format!("192.0.2.1:53 has {serial}, followed: {follows}");
+        assert!(heard.contains(&said), "{said} in {heard:?}");
+    }
+    assert_ne!(subject.serial(), first);
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Subject {
 }
 
 /// The causes of the newest version of a zone, each once.
-pub(super) fn causes_of(zone: &Zone) -> BTreeSet<String> {
+pub(in crate::tests) fn causes_of(zone: &Zone) -> BTreeSet<String> {
     let version = zone.current().unwrap();
     let step = version.history.last().unwrap();
     let causes = step.causes.iter().flatten();
@@ -247,7 +247,7 @@ fn an_order_that_cannot_be_kept_is_not_carried_out() {
     subject.pipeline.store.refusals = 1;
     let answer = subject.order(Some(&old));
     let why = answer.blocking_recv().unwrap().unwrap_err();
-    assert_eq!(why, "the order cannot be kept: disk full");
+    assert_eq!(why, "the hold cannot be stored: disk full");
     subject.pipeline.store.refusals = 0;
     assert!(subject.pipeline.commit());
     assert_eq!(subject.names(), 10);
@@ -423,10 +423,10 @@ fn nothing_wakes_the_writer_before_it_is_known_what_secondaries_have() {
     let _answer = subject.order(None);
     assert!(subject.pipeline.commit());
     subject.clock.advance(2 * HOUR);
-    subject.pipeline = subject.pipeline.awaiting_secondaries();
+    subject.pipeline = subject.pipeline.awaiting_secondaries(AskId(0));
     assert!(subject.pipeline.commit());
     assert_eq!(subject.deadline(), None);
-    subject.pipeline.take(Input::Secondaries(Vec::new()));
+    subject.pipeline.take(secondaries(Vec::new()));
     assert_eq!(subject.deadline(), Some(subject.clock.now()));
     assert!(subject.pipeline.commit());
     assert!(subject.zone().hold().is_none());

@@ -277,12 +277,13 @@ fn a_commit_takes_away_as_much_as_it_brings() {
     };
     bench.journal().garbage.push_back(garbage);
     let mut left = 2000;
-    for (owners, wanted) in [
+    let turns = [
         (0..1, COMMIT_PORTION..=COMMIT_PORTION),
         (0..50, COMMIT_PORTION + 1..=COMMIT_PORTION_MOST - 1),
         (0..40_000, COMMIT_PORTION_MOST..=COMMIT_PORTION_MOST),
-    ] {
-        let candidate = with_owners(bench.version.as_ref(), owners, 5);
+    ];
+    for (serial, (owners, wanted)) in (5..).zip(turns) {
+        let candidate = with_owners(bench.version.as_ref(), owners, serial);
         let before = bench.journal().store.keys_written();
         bench.put(candidate);
         let found = bench.journal().store.range(&low, &high, usize::MAX);

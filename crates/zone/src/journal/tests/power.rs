@@ -15,7 +15,7 @@ use disk::{Disk, End};
 use trace::Call;
 
 use super::*;
-use crate::laws::fixed_history;
+use crate::laws::{fixed_history, seeded_history};
 
 /// Points at which the power is lost.
 const POINTS: usize = 1000;
@@ -27,6 +27,14 @@ const CHILD: &str = "ZONEWRIGHT_TEST_RECORDED";
 const CHILD_TEST: &str =
     "journal::tests::power::j2_power_lost_at_a_thousand_points_costs_nothing_announced";
 
+/// The seed of the recorded life and of the points at which it ends.
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    let seed = *SEED.get_or_init(::fuzz::seed);
+    println!("ZW_SEED={seed}");
+    seed
+}
+
 /// How much is kept: little, so that history is cut and snapshots are made.
 fn retention() -> Retention {
     Retention {
@@ -36,10 +44,10 @@ fn retention() -> Retention {
 }
 
 /// A life: opened five times, ended well and not so well, changes small and large, upkeep in between.
-/// It is the same each time.
+/// It is the same each time for a seed.
 fn live(dir: &Path, mut announce: impl FnMut(&Version, &Arc<Step>)) {
     let now = Arc::new(AtomicU64::new(1_000_000));
-    let history = fixed_history(240);
+    let history = seeded_history(seed(), 240);
     let mut plans = history.iter();
     let mut version: Option<Version> = None;
     for life in 0..5_u32 {
@@ -138,6 +146,7 @@ fn record() -> Option<Recording> {
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", CHILD_TEST, "--nocapture"])
         .env(CHILD, &folder_path)
+        .env("ZW_SEED", seed().to_string())
         .output()
         .expect("strace starts: install it, or declare it in ZW_MISSING");
     let ran = String::from_utf8_lossy(&done.stdout).contains("test result: ok. 1 passed");
@@ -320,14 +329,6 @@ fn end_at(recording: &Recording, end: End, points: usize, seed: u64) -> (Vec<Str
         }
     }
     (wrong, ahead)
-}
-
-/// The seed: `ZW_SEED`, or always the same.
-fn seed() -> u64 {
-    let given = std::env::var("ZW_SEED").ok();
-    given.map_or(20_261_121, |text| {
-        text.parse().expect("ZW_SEED is a number")
-    })
 }
 
 #[test]

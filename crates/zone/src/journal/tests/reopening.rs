@@ -13,7 +13,7 @@ fn due() -> Bench {
     bench
 }
 
-/// How often the database was opened.
+/// The number of times that the database was opened.
 fn openings(bench: &mut Bench) -> usize {
     bench.journal().store.openings()
 }

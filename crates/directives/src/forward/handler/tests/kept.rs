@@ -1,24 +1,21 @@
-//! Connections that are kept, and what ends them.
+//! Tests of reused connections, and of their ends.
 
 use std::io;
 
-use http::uri::Authority;
 use ops::testing::soon;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 use super::*;
-use crate::config::DohMethod;
-use crate::config::handler_metrics;
 
-/// How a server ends a connection after its reply.
+/// The way in which a server ends a connection after its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// It says so in the reply, and closes.
+    /// It announces the end in the reply, and closes.
     Said,
     /// It closes.
     Closed,
-    /// It is gone: what comes is refused.
+    /// It is gone: it refuses further packets.
     Reset,
 }
 
@@ -60,10 +57,7 @@ async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
         let over = UpstreamTls {
             config: Arc::new(config),
             name: ServerName::try_from("dns.test").unwrap(),
-            protocol: Secured::Https(Https {
-                method: DohMethod::Post,
-                host: Authority::from_static("dns.test"),
-            }),
+            protocol: Secured::Https(https()),
         };
         let lines = "forward . https://192.0.2.1 {\n max_connect_attempts 1\n}";
         let server = chain(
@@ -82,7 +76,7 @@ async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
             let (outcome, mut stream) = soon(async { tokio::join!(asking, serving) }).await;
             let said = text(&outcome, 1);
             assert_eq!(said, "NOERROR | a.t. 9 IN A 10.1.2.3", "{ending:?} {turn}");
-            // It ends while nobody looks.
+            // It ends while nobody reads.
             match ending {
                 Ending::Said | Ending::Closed => stream.shutdown().await.unwrap(),
                 Ending::Reset => {
@@ -110,13 +104,58 @@ async fn a_socket_is_taken_while_its_query_waits_and_the_last_one_lies_not_idle(
     let serve = async {
         let mut buffer = [0; 512];
         let (length, peer) = socket.recv_from(&mut buffer).await.unwrap();
-        // The first waits: there is no socket for a second.
+        // The first query waits: there is no socket for a second.
         let second = ask("b.t. A").await;
-        assert!(second.starts_with("SERVFAIL: as many sockets"), "{second}");
+        assert!(
+            second.starts_with("SERVFAIL: the sockets that wait"),
+            "{second}"
+        );
         let reply = reply_to(&buffer[..length]);
         socket.send_to(&reply, peer).await.unwrap();
     };
     let (first, ()) = soon(async { tokio::join!(ask("a.t. A"), serve) }).await;
     assert_eq!(first, "NOERROR | a.t. 9 IN A 10.1.2.3");
     assert!(sockets.take().is_some());
+}
+
+#[tokio::test]
+async fn over_http_1_1_connections_open_side_by_side() {
+    let (config, server) = tls();
+    let acceptor = TlsAcceptor::from(Arc::new(server));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let over = UpstreamTls {
+        config: Arc::new(config),
+        name: ServerName::try_from("dns.test").unwrap(),
+        protocol: Secured::Https(https()),
+    };
+    let server = chain(
+        vec![],
+        vec![Arc::new(forward(
+            "forward . https://192.0.2.1",
+            &[address],
+            Some(&over),
+        ))],
+    );
+    let ask = async |question: &str| {
+        let mut request = request(question);
+        text(&Arc::clone(&server).answer(&mut request).await, 1)
+    };
+    let serve = async {
+        let (first, _) = listener.accept().await.unwrap();
+        let mut first = acceptor.accept(first).await.unwrap();
+        // Both others dial before either of them has shaken hands.
+        let (second, _) = listener.accept().await.unwrap();
+        let (third, _) = listener.accept().await.unwrap();
+        for stream in [second, third] {
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            serve_one(&mut stream, Ending::Closed).await.unwrap();
+        }
+        serve_one(&mut first, Ending::Closed).await.unwrap();
+    };
+    let asked = async { tokio::join!(ask("a.t. A"), ask("b.t. A"), ask("c.t. A")) };
+    let (answers, ()) = soon(async { tokio::join!(asked, serve) }).await;
+    for answer in [answers.0, answers.1, answers.2] {
+        assert!(answer.starts_with("NOERROR"), "{answer}");
+    }
 }

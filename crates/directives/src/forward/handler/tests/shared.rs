@@ -1,13 +1,11 @@
-//! Connections that are encrypted, to listeners of this process: sharing, ends, silence and certificates.
+//! Tests of encrypted connections, with listeners in this process: sharing, ends, silence and certificates.
 
 use futures_util::future::join_all;
-use http::uri::Authority;
 use ops::testing::soon;
 use server::testing::{Running, Setup, run_also_on};
 use server::{Listener, Proto, TlsIdentity, TlsMaterial};
 
 use super::*;
-use crate::config::DohMethod;
 use crate::config::handler_metrics;
 use crate::forward::metrics::{PROXY_CONNECTION_HITS, PROXY_CONNECTION_MISSES};
 
@@ -16,7 +14,7 @@ const SHARED: [Proto; 3] = [Proto::Https, Proto::Https3, Proto::Quic];
 /// The answer of an upstream.
 const ANSWER: &str = "NOERROR | a.t. 9 IN A 10.1.2.3";
 
-/// Answers after a while where the name says so, or never.
+/// Answers after a while or never, if the name says so.
 struct Sluggish;
 
 impl Handler for Sluggish {
@@ -54,13 +52,13 @@ struct Site {
     running: Running,
     proto: Proto,
     address: SocketAddr,
-    /// How it is asked.
+    /// Its TLS settings.
     over: UpstreamTls,
     metrics: HandlerMetrics,
 }
 
 impl Site {
-    /// Starts one that closes connections which were idle for this long.
+    /// Starts an upstream that closes connections after this idle time.
     fn start(proto: Proto, idle: Duration) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
         let material = TlsMaterial {
@@ -84,7 +82,7 @@ impl Site {
         }
     }
 
-    /// A handler that asks it.
+    /// A handler that uses it.
     fn forward(&self, options: &str) -> ForwardHandler {
         let config = config(&format!("forward . 192.0.2.1 {{\n{options}\n}}"));
         let over = Some(self.over.clone());
@@ -92,7 +90,7 @@ impl Site {
         ForwardHandler::new(config, vec![upstream], false, &self.metrics)
     }
 
-    /// Connections that it accepted, and that are open.
+    /// The connections that it has accepted, and those that are open.
     fn connections(&self) -> (u64, u64) {
         let stats = &self.running.stats;
         match self.proto {
@@ -114,16 +112,12 @@ impl Site {
     }
 }
 
-/// How an upstream with this certificate is asked.
+/// The TLS settings for an upstream with this certificate.
 fn over(proto: Proto, certificate: CertificateDer<'static>) -> UpstreamTls {
-    let https = Https {
-        method: DohMethod::Post,
-        host: Authority::from_static("dns.test"),
-    };
     let (protocol, offered) = match proto {
         Proto::Udp | Proto::Tcp | Proto::Tls => (Secured::Tls, "dot"),
-        Proto::Https => (Secured::Https(https), "h2"),
-        Proto::Https3 => (Secured::Https3(https), "h3"),
+        Proto::Https => (Secured::Https(https()), "h2"),
+        Proto::Https3 => (Secured::Https3(https()), "h3"),
         Proto::Quic => (Secured::Quic, "doq"),
     };
     let mut config = trusting(certificate);
@@ -135,7 +129,7 @@ fn over(proto: Proto, certificate: CertificateDer<'static>) -> UpstreamTls {
     }
 }
 
-/// Asks through a handler.
+/// The answer to a question, through a handler.
 async fn ask(server: &Arc<Router>, question: &str) -> String {
     text(
         &soon(Arc::clone(server).answer(&mut request(question))).await,
@@ -149,10 +143,13 @@ async fn queries_at_once_share_a_connection_while_it_takes_them() {
         let site = Site::start(proto, Duration::from_secs(60));
         let server = chain(vec![], vec![Arc::new(site.forward("max_fails 0"))]);
         for (count, connections) in [(50, 1), (150, 2), (100, 2)] {
-            let asked = (0..count).map(|_| ask(&server, "slow.t. A"));
-            for answer in join_all(asked).await {
-                assert_eq!(answer, "NOERROR | slow.t. 9 IN A 10.1.2.3");
-            }
+            let names = (0..count).map(|number| format!("slow.{number}.t."));
+            let server = &server;
+            let asked = names.map(|name| async move {
+                let answer = ask(server, &format!("{name} A")).await;
+                assert_eq!(answer, format!("NOERROR | {name} 9 IN A 10.1.2.3"));
+            });
+            join_all(asked).await;
             assert_eq!(site.connections().0, connections, "{proto:?} {count}");
         }
         let label = |name, value: &str| (name, value.to_owned());
@@ -189,25 +186,68 @@ async fn a_connection_that_is_idle_for_too_long_is_closed() {
         let server = chain(vec![], vec![Arc::clone(&forward) as _]);
         assert_eq!(ask(&server, "a.t. A").await, ANSWER, "{proto:?}");
         assert_eq!(site.connections(), (1, 1), "{proto:?}");
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        forward.upstreams[0].close_old();
-        site.until_empty().await;
+        soon(async {
+            while site.connections().1 > 0 {
+                forward.upstreams[0].close_old();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
     }
 }
 
 #[tokio::test]
-async fn a_connection_without_a_reply_takes_no_further_query() {
+async fn a_name_without_a_reply_costs_others_their_connection_only_if_they_have_none_either() {
     for proto in SHARED {
         let site = Site::start(proto, Duration::from_secs(60));
-        let options = "max_connect_attempts 1\nread_timeout 300ms";
+        let options = "max_connect_attempts 1\nread_timeout 1s";
         let server = chain(vec![], vec![Arc::new(site.forward(options))]);
         let (silent, other) = tokio::join!(ask(&server, "silent.t. A"), ask(&server, "slow.t. A"));
         assert!(silent.ends_with("i/o timeout"), "{proto:?} {silent}");
         assert!(silent.starts_with("SERVFAIL: read "), "{proto:?} {silent}");
-        // It went on for the query that shared it.
         assert!(other.starts_with("NOERROR"), "{proto:?} {other}");
-        assert_eq!(site.connections().0, 1, "{proto:?}");
+        // A reply came since the silent query was sent: the connection is good.
         assert_eq!(ask(&server, "a.t. A").await, ANSWER, "{proto:?}");
+        assert_eq!(site.connections().0, 1, "{proto:?}");
+        let silent = ask(&server, "silent.t. A").await;
+        assert!(silent.ends_with("i/o timeout"), "{proto:?} {silent}");
+        assert_eq!(ask(&server, "a.t. A").await, ANSWER, "{proto:?}");
+        assert_eq!(site.connections().0, 2, "{proto:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_given_up_does_not_come_back_with_a_late_reply() {
+    for proto in SHARED {
+        let site = Site::start(proto, Duration::from_secs(60));
+        let forward = Arc::new(site.forward("max_connect_attempts 1"));
+        let server = chain(vec![], vec![Arc::clone(&forward) as _]);
+        let upstream = &forward.upstreams[0];
+        let first = soon(upstream.connection(proto)).await.unwrap();
+        let second = soon(upstream.connection(proto)).await.unwrap();
+        upstream.give_up(&first, proto);
+        upstream.keep(second, proto);
+        assert_eq!(ask(&server, "a.t. A").await, ANSWER, "{proto:?}");
+        assert_eq!(site.connections().0, 2, "{proto:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_shared_whatever_the_limits_of_idle_ones() {
+    for proto in SHARED {
+        let site = Site::start(proto, Duration::from_secs(60));
+        let config = config("forward . 192.0.2.1 {\n max_idle_conns 1\n}");
+        let over = Some(site.over.clone());
+        let upstream = Upstream::new(site.address, over, &config, &site.metrics);
+        // Half of the sockets are taken by the first connection.
+        let upstream = upstream.with_sockets(&UpstreamSockets::new(2));
+        let forward = ForwardHandler::new(config, vec![upstream], false, &site.metrics);
+        let server = chain(vec![], vec![Arc::new(forward)]);
+        let names = (0..150).map(|number| format!("slow.{number}.t. A"));
+        let names: Vec<String> = names.collect();
+        for answer in join_all(names.iter().map(|name| ask(&server, name))).await {
+            assert!(answer.starts_with("NOERROR"), "{proto:?} {answer}");
+        }
         assert_eq!(site.connections().0, 2, "{proto:?}");
     }
 }

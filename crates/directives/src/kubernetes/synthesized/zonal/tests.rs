@@ -1,8 +1,8 @@
-//! Names by topology zone, as CoreDNS answers them.
+//! Tests of names by topology zone, with the answers of CoreDNS.
 
 use std::net::IpAddr;
 
-use dns::{Rtype, Soa};
+use dns::Rtype;
 use kubernetes::facts::{Endpoint, EndpointNames, ServiceForm, SliceForm, SlicePort};
 use kubernetes::schema::{ZoneForm, parse_name};
 use provenance::Origin;
@@ -49,19 +49,10 @@ fn headless(name: &str, endpoints: Vec<Endpoint>) -> HeadlessService {
     }
 }
 
-/// The contents of `z.` with what all endpoints of a Service say.
+/// The contents of `z.` with the records of all endpoints of these Services.
 fn contents(services: &[HeadlessService]) -> Contents {
     let apex = Name::parse("z").unwrap();
-    let soa = Soa {
-        mname: apex.clone(),
-        rname: apex.clone(),
-        refresh: Ttl::ZERO,
-        retry: Ttl::ZERO,
-        expire: Ttl::ZERO,
-        minimum: Ttl::ZERO,
-        ttl: Ttl::ZERO,
-    };
-    let mut edit = Edit::new(&Contents::empty(&apex, soa));
+    let mut edit = Edit::new(&Contents::empty(&apex, dns::testing::soa(&apex, 0)));
     for it in services {
         let node = writer::service_node(&it.service, &it.slices, &apex, Ttl::ZERO);
         node.into_iter().for_each(|node| edit.set(node, 0));
@@ -69,7 +60,7 @@ fn contents(services: &[HeadlessService]) -> Contents {
     edit.into_contents()
 }
 
-/// How many A and SRV records a name of `z.` has; -1 for a missing name, -2 for one that is not known.
+/// The numbers of A and SRV records of a name of `z.`; -1 for a missing name, -2 for one that is not known.
 fn counts(names: &ZonalNames, name: &str) -> (isize, isize) {
     let contents = contents(&services());
     let name = Name::parse(name).unwrap();
@@ -98,13 +89,11 @@ fn services() -> [HeadlessService; 2] {
     [headless("s", endpoints), headless("empty", Vec::new())]
 }
 
-/// Names of these Services.
 fn names_of(services: HeadlessServices) -> ZonalNames {
     let render = writer::service_node;
     ZonalNames::new(Arc::new(services), Ttl::ZERO, render)
 }
 
-/// Names of [`services`].
 fn names() -> ZonalNames {
     let known = HeadlessServices::default();
     known.publish_all(services().into_iter());
@@ -164,7 +153,7 @@ fn of_services_that_may_be_there_nothing_is_said() {
 #[test]
 fn a_service_is_rendered_once_however_often_its_names_are_asked_for() {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    /// How often something was rendered.
+    /// Counts the renderings.
     static RENDERED: AtomicUsize = AtomicUsize::new(0);
     let mut names = names();
     names.render = |service, slices, apex, ttl| {

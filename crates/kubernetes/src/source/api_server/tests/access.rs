@@ -126,7 +126,7 @@ async fn credentials_that_stay_refused_are_a_problem() {
     );
 }
 
-/// Why there is no client.
+/// The reason why there is no client.
 async fn refused(auth: Auth) -> String {
     let stats = Arc::new(SourceStats::default());
     let clock = Arc::new(SystemClock);

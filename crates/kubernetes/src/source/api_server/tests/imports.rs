@@ -91,8 +91,7 @@ async fn a_cluster_without_the_crd_is_seen_and_its_imports_when_they_come() {
     let mut bench = bench(&fake).await;
     assert_eq!(turn(&mut bench, Part::Cluster).await, None);
     let why = turn(&mut bench, Part::Imports).await;
-    let text = "the cluster has no serviceimports in multicluster.x-k8s.io: the zones of multicluster \
-                wait for the CRD, all others go on";
+    let text = "the cluster has no serviceimports in multicluster.x-k8s.io: the zones of multicluster wait for the CRD, all others work";
     assert_eq!(why.as_deref(), Some(text));
     assert_eq!(bench.stats.problems(), [text]);
     assert!(!bench.stats.is_stale());

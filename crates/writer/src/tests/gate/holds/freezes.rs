@@ -99,7 +99,7 @@ fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_r
     assert!(subject.pipeline.commit());
     let why = answer.blocking_recv().unwrap().unwrap_err();
     let ends = format!(
-        "waits: it would lose 10 of {before} records; to publish it: zonewright release cluster.local."
+        "is held: it would lose 10 of {before} records; to publish it: zonewright release cluster.local."
     );
     assert!(why.ends_with(&ends), "{why}");
     assert_eq!((subject.names(), subject.serial()), (10, serial));

@@ -1,6 +1,6 @@
 //! The calls a process made to change files, read from what strace wrote.
 //!
-//! Each call has a begin and an end, as numbers of lines: calls of threads overlap. What a call means
+//! Each call has a start and an end, as numbers of lines: calls of threads overlap. What a call means
 //! for files is said by paths, which strace finds for each descriptor.
 
 use std::collections::{BTreeMap, HashMap};

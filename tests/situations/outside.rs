@@ -44,7 +44,6 @@ fn outside(options: &str) -> Site {
     )
 }
 
-/// A name outside.
 fn name(label: &str) -> String {
     format!("{label}.testns.example.com.")
 }
@@ -142,7 +141,7 @@ fn s94_the_apex_outside() {
     site.check("x.dns.example.com. A", "NXDOMAIN");
 }
 
-/// Whether `check` takes a block of `kubernetes`, and what it says.
+/// Whether `check` accepts a block of `kubernetes`, and its messages.
 fn checked(options: &str) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("Corefile");

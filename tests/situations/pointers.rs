@@ -90,7 +90,7 @@ fn s64_addresses_of_hidden_namespaces_have_no_ptr() {
     site.check_meant("hidden-ptr", &format!("{name} PTR"), "NXDOMAIN");
 }
 
-/// The objects with a zone file behind the cluster, for the names that `fallthrough` lets through.
+/// The objects with a zone file under the cluster, for the names that `fallthrough` passes on.
 fn with_file(fallthrough: &str) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
@@ -123,8 +123,8 @@ fn s66_fallthrough_of_some_names_lets_no_others_through() {
     site.check("extra.cluster.local. A", "NXDOMAIN");
 }
 
-/// A kubeconfig leads to the API server; what was listed is answered on when the server is gone, also
-/// after a reload.
+/// A kubeconfig leads to the API server. The listed objects are still served when the server is gone, even after a
+/// reload.
 #[test]
 fn s67_s68_a_kubeconfig_leads_to_the_cluster_and_neither_reloads_nor_its_end_harm_anybody() {
     if needs::lacks(&["apiserver", "openssl"]) {

@@ -1,4 +1,4 @@
-//! Situations 38 to 56: what is not there, other types, the apex, pods.
+//! Situations 38 to 56: missing names, other types, the apex, pods.
 
 use super::site::{Site, objects, rendered, service, slice};
 use crate::support::wire::{self, Query};
@@ -108,7 +108,7 @@ fn front(name: &str, spec: &str) -> String {
 /// The namespace of Services in front of us.
 const SYSTEM: &str = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system}\n";
 
-/// The NS of the zone and of a reverse zone, and what stands at these names.
+/// The NS of the zone and of a reverse zone, and the records at these names.
 fn front_of(more: &str) -> Vec<String> {
     let zones = "cluster.local 10.in-addr.arpa";
     let objects = objects() + SYSTEM + more;
@@ -178,7 +178,7 @@ fn s49_ns_dns_has_the_families_we_listen_on() {
     );
 }
 
-/// The reply says the question's name as it was asked: owners are compressed to it.
+/// The reply has the question's name in its own letters: owners are compressed to it.
 #[test]
 fn s50_the_case_of_the_question_stays() {
     let site = Site::plain();
@@ -207,7 +207,7 @@ fn s50_the_case_of_the_question_stays() {
     site.check_meant("case", "cLuStEr.LoCaL. NS", wanted);
 }
 
-/// An API server that nobody is: nothing was ever listed.
+/// No API server is at this address, so nothing was ever listed.
 #[test]
 fn s51_before_everything_was_listed_a_name_is_servfail() {
     let nobody = crate::support::ports::free_address();
