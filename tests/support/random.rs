@@ -1,6 +1,6 @@
 //! A cluster that changes at random, the same way for the same seed.
 //!
-//! Every change is one that the forward zone shows: who makes one may wait for the next serial.
+//! Every change is one that the forward zone shows, in one or more versions.
 
 use std::collections::BTreeMap;
 
