@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::apiserver::{Access, ApiServer, Refusal};
 use crate::support::needs;
 use crate::support::process::{now, poll_for};
+use crate::support::product::copy_folder;
 use crate::support::zonewright::Zonewright;
 
 const OVERLAYS: [&str; 3] = ["cluster-dns", "beside-coredns", "hidden-primary"];
@@ -25,12 +26,7 @@ const COMPONENTS: [&str; 4] = [
 fn render(overlay: &str, components: &[&str]) -> String {
     // What kustomize includes must be below, so the copy of `deploy` is, too.
     let folder = tempfile::tempdir().expect("a folder");
-    let copy = Command::new("cp")
-        .arg("-r")
-        .arg("deploy")
-        .arg(folder.path())
-        .status();
-    assert!(copy.expect("cp runs").success());
+    copy_folder(Path::new("deploy"), &folder.path().join("deploy"));
     let components: Vec<String> = components
         .iter()
         .map(|it| format!("deploy/components/{it}"))

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::needs;
 use crate::support::process::{Process, now, poll_for};
+use crate::support::product::copy_folder;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -68,10 +69,8 @@ impl Container {
     /// Starts it as the manifests of `deploy/` say, with a Corefile and the example cluster.
     fn start(folder: TempDir, bundle: PathBuf) -> Self {
         let configuration = folder.path().join("etc");
-        fs::create_dir_all(&configuration).expect("a folder");
-        run(Command::new("cp")
-            .args(["-r", "zones/quickstart/cluster"])
-            .arg(&configuration));
+        let cluster = Path::new("zones/quickstart/cluster");
+        copy_folder(cluster, &configuration.join("cluster"));
         let corefile = "cluster.local 10.96.0.0/12 {\n    health\n    ready\n    kubernetes {\n        manifests /etc/zonewright/cluster\n    }\n}\n";
         fs::write(configuration.join("Corefile"), corefile).expect("a file");
         let file = bundle.join("config.json");

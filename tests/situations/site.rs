@@ -248,6 +248,14 @@ impl Site {
         fs::rename(&aside, self.folder.path().join("objects").join(file)).unwrap();
     }
 
+    /// Writes a file of objects and waits for the answer to a question, which comes with a new serial of the zone.
+    pub fn write_and_see(&mut self, file: &str, text: &str, question: &str, zone: &str) {
+        let before = wire::serial(self.address, zone);
+        self.write(file, text);
+        self.wait_for(question);
+        assert_ne!(wire::serial(self.address, zone), before, "{question}");
+    }
+
     /// Takes a file of objects away.
     pub fn remove(&self, file: &str) {
         fs::remove_file(self.folder.path().join("objects").join(file)).unwrap();

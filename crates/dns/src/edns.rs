@@ -25,6 +25,10 @@ pub const ZONEVERSION: u16 = 19;
 pub const PADDING_BLOCK: usize = 468;
 /// Octets of an option without its data: code and length.
 pub const OPTION_HEAD_OCTETS: usize = 4;
+/// The most extended errors of a message that count, and the most bytes of their texts together.
+pub const MOST_EXTENDED_ERRORS: usize = 4;
+/// See [`MOST_EXTENDED_ERRORS`].
+pub const MOST_EXTENDED_OCTETS: usize = 256;
 
 /// The OPT record of a request (RFC 6891 section 6.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +117,16 @@ pub fn split(options: &[u8]) -> Option<(RawOption<'_>, &[u8])> {
 fn cookie(data: &[u8]) -> Option<(&[u8; 8], &[u8])> {
     let (client, server) = data.split_first_chunk()?;
     matches!(server.len(), 0 | 8..=32).then_some((client, server))
+}
+
+/// The longest start of a text that has at most this many bytes.
+#[must_use]
+pub fn cut(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Appends an option to the options of a reply.

@@ -10,7 +10,7 @@
 //! - Records of other classes than the question's: a [`Record`] has no class, so they are left out.
 //! - Compressed names in types that may not compress them (RFC 3597 section 4): such data is not changed.
 
-use crate::edns::{self, EXTENDED_ERROR};
+use crate::edns::{self, EXTENDED_ERROR, MOST_EXTENDED_ERRORS, MOST_EXTENDED_OCTETS};
 use crate::name::{DecodeError, Name};
 use crate::wire::HEADER_OCTETS;
 use crate::{Rcode, Rdata, Record, Rtype, Ttl};
@@ -53,10 +53,6 @@ pub enum BadReply {
         id: u16,
     },
 }
-
-/// The most extended errors that are stored, and the most bytes of their texts together.
-const MOST_ERRORS: usize = 4;
-const MOST_TEXT: usize = 256;
 
 impl Response {
     /// Reads a whole reply.
@@ -261,20 +257,15 @@ fn layout(rtype: Rtype) -> Layout {
 /// Adds the extended errors among EDNS options; malformed ones are ignored.
 fn note_errors(options: &[u8], found: &mut Vec<(u16, String)>) {
     let mut rest = options;
-    while found.len() < MOST_ERRORS
+    while found.len() < MOST_EXTENDED_ERRORS
         && let Some(((code, data), tail)) = edns::split(rest)
     {
         rest = tail;
         if let (EXTENDED_ERROR, [high, low, text @ ..]) = (code, data) {
             let taken: usize = found.iter().map(|(_, text)| text.len()).sum();
-            let room = MOST_TEXT - taken;
-            let text = &text[..text.len().min(room)];
-            // What is no UTF-8 grows.
-            let mut text = String::from_utf8_lossy(text).into_owned();
-            while text.len() > room {
-                text.pop();
-            }
-            found.push((u16::from_be_bytes([*high, *low]), text));
+            let text = String::from_utf8_lossy(text);
+            let text = edns::cut(&text, MOST_EXTENDED_OCTETS - taken);
+            found.push((u16::from_be_bytes([*high, *low]), text.to_owned()));
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use dns::Rtype;
 use dns::edns::{
-    COOKIE, EXPIRE, EXTENDED_ERROR, KEEPALIVE, NSID, OPTION_HEAD_OCTETS, Wishes, ZONEVERSION,
-    push_option,
+    COOKIE, EXPIRE, EXTENDED_ERROR, KEEPALIVE, MOST_EXTENDED_ERRORS, MOST_EXTENDED_OCTETS, NSID,
+    OPTION_HEAD_OCTETS, Wishes, ZONEVERSION, cut, push_option,
 };
 use dns::{HEADER_OCTETS, OPT_OCTETS};
 use transfer::unix_seconds;
@@ -15,10 +15,6 @@ use crate::Proto;
 use crate::chain::NOT_AUTHORITATIVE;
 use crate::exchange::Exchange;
 use crate::zones::{NOT_READY, STALE};
-
-/// The most extended errors of handlers in a reply, and the most octets that they take in all.
-const MOST_EXTENDED: usize = 4;
-const EXTENDED_OCTETS: usize = 256;
 
 /// An extended error (RFC 8914 section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,18 +78,13 @@ impl Exchange<'_> {
     fn push_errors(&self, options: &mut Vec<u8>, errors: &[(u16, String)]) {
         let rest = HEADER_OCTETS + self.query.question.len() + OPT_OCTETS + self.tsig_octets();
         let room = self.most_octets().saturating_sub(rest + options.len());
-        let end = options.len() + room.min(EXTENDED_OCTETS);
-        for (code, text) in errors.iter().take(MOST_EXTENDED) {
+        let end = options.len() + room.min(MOST_EXTENDED_OCTETS);
+        for (code, text) in errors.iter().take(MOST_EXTENDED_ERRORS) {
             let head = OPTION_HEAD_OCTETS + size_of_val(code);
             let Some(room) = end.checked_sub(options.len() + head) else {
                 return;
             };
-            let mut end_of_text = room.min(text.len());
-            while !text.is_char_boundary(end_of_text) {
-                end_of_text -= 1;
-            }
-            let text = &text.as_bytes()[..end_of_text];
-            let data = [&code.to_be_bytes(), text].concat();
+            let data = [&code.to_be_bytes(), cut(text, room).as_bytes()].concat();
             push_option(options, EXTENDED_ERROR, &data);
         }
     }

@@ -86,18 +86,14 @@ impl Drop for Waiting<'_> {
 struct Unanswered<'a> {
     handler: &'a ForwardHandler,
     number: usize,
-}
-
-impl Unanswered<'_> {
-    /// The query has a result.
-    fn end(self) {
-        std::mem::forget(self);
-    }
+    has_result: bool,
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
-        self.handler.check(self.number);
+        if !self.has_result {
+            self.handler.check(self.number);
+        }
     }
 }
 
@@ -195,12 +191,13 @@ impl ForwardHandler {
                 number = below(order.len());
             }
             // `cancel` and a client that goes end this at once.
-            let unanswered = Unanswered {
+            let mut unanswered = Unanswered {
                 handler: self,
                 number,
+                has_result: false,
             };
             let asked = timeout_at(end, self.ask_one(number, request, query)).await;
-            unanswered.end();
+            unanswered.has_result = true;
             let Ok(asked) = asked else {
                 // The time left was too short to blame this upstream.
                 error = Some(AskError::OutOfTime(BUDGET));

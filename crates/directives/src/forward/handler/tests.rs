@@ -38,6 +38,11 @@ fn forward(lines: &str, addresses: &[SocketAddr], tls: Option<&UpstreamTls>) -> 
     ForwardHandler::new(config.clone(), upstreams, false, &metrics)
 }
 
+/// A server with nothing but this handler.
+fn alone(forward: ForwardHandler) -> Arc<Router> {
+    chain(vec![], vec![Arc::new(forward)])
+}
+
 /// Addresses that no server is bound to.
 fn nowhere(count: u16) -> Vec<SocketAddr> {
     (1..=count)
@@ -218,10 +223,7 @@ async fn security_11_a_datagram_with_another_question_is_ignored_and_the_right_o
 async fn security_11_each_query_leaves_from_a_port_of_its_own() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    let server = chain(
-        vec![],
-        vec![Arc::new(forward("forward . 192.0.2.1", &[address], None))],
-    );
+    let server = alone(forward("forward . 192.0.2.1", &[address], None));
     let mut ports = Vec::new();
     for number in 0..5 {
         let mut request = request(&format!("{number}.t. A"));
@@ -245,10 +247,7 @@ async fn security_11_each_query_leaves_from_a_port_of_its_own() {
 async fn security_11_equal_questions_at_once_are_one_query() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    let server = chain(
-        vec![],
-        vec![Arc::new(forward("forward . 192.0.2.1", &[address], None))],
-    );
+    let server = alone(forward("forward . 192.0.2.1", &[address], None));
     let ask = async |question: &str, flags: u16| {
         let mut request = request(question);
         request.flags |= flags;
@@ -288,10 +287,7 @@ async fn security_11_equal_questions_at_once_are_one_query() {
 async fn security_11_when_the_client_that_asked_first_goes_the_next_asks() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    let server = chain(
-        vec![],
-        vec![Arc::new(forward("forward . 192.0.2.1", &[address], None))],
-    );
+    let server = alone(forward("forward . 192.0.2.1", &[address], None));
     let ask = async || {
         let mut request = request("a.t. A");
         text(&Arc::clone(&server).answer(&mut request).await, 1)
@@ -350,7 +346,7 @@ async fn security_12_the_client_s_subnet_stays_here_unless_wanted() {
         ("forward . 192.0.2.1 {\n client_subnet\n}", true),
         ("rewrite edns0 subnet set 24 56\nforward . 192.0.2.1", true),
     ] {
-        let server = chain(vec![], vec![Arc::new(forward(lines, &[address], None))]);
+        let server = alone(forward(lines, &[address], None));
         let mut request = request("a.t. A");
         request.edns = Some(server::message::Edns {
             size: 1232,

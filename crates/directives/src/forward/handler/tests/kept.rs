@@ -19,6 +19,20 @@ enum Ending {
     Reset,
 }
 
+/// A server that forwards over HTTPS, and the listener of its upstream.
+async fn over_https(lines: &str) -> (TcpListener, TlsAcceptor, Arc<Router>) {
+    let (config, upstream) = tls();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let over = UpstreamTls {
+        config: Arc::new(config),
+        name: ServerName::try_from("dns.test").unwrap(),
+        protocol: Secured::Https(https()),
+    };
+    let address = listener.local_addr().unwrap();
+    let server = alone(forward(lines, &[address], Some(&over)));
+    (listener, TlsAcceptor::from(Arc::new(upstream)), server)
+}
+
 /// Answers one query over HTTP and ends the connection.
 async fn serve_one(stream: &mut TlsStream<TcpStream>, ending: Ending) -> io::Result<()> {
     let mut octets = Vec::new();
@@ -50,20 +64,8 @@ async fn serve_one(stream: &mut TlsStream<TcpStream>, ending: Ending) -> io::Res
 #[tokio::test]
 async fn over_https_a_kept_connection_that_has_ended_costs_no_attempt() {
     for ending in [Ending::Said, Ending::Closed, Ending::Reset] {
-        let (config, server) = tls();
-        let acceptor = TlsAcceptor::from(Arc::new(server));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let over = UpstreamTls {
-            config: Arc::new(config),
-            name: ServerName::try_from("dns.test").unwrap(),
-            protocol: Secured::Https(https()),
-        };
         let lines = "forward . https://192.0.2.1 {\n max_connect_attempts 1\n}";
-        let server = chain(
-            vec![],
-            vec![Arc::new(forward(lines, &[address], Some(&over)))],
-        );
+        let (listener, acceptor, server) = over_https(lines).await;
         for turn in 0..3 {
             let mut request = request("a.t. A");
             let asking = Arc::clone(&server).answer(&mut request);
@@ -120,23 +122,7 @@ async fn a_socket_is_taken_while_its_query_waits_and_the_last_one_lies_not_idle(
 
 #[tokio::test]
 async fn over_http_1_1_connections_open_side_by_side() {
-    let (config, server) = tls();
-    let acceptor = TlsAcceptor::from(Arc::new(server));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let over = UpstreamTls {
-        config: Arc::new(config),
-        name: ServerName::try_from("dns.test").unwrap(),
-        protocol: Secured::Https(https()),
-    };
-    let server = chain(
-        vec![],
-        vec![Arc::new(forward(
-            "forward . https://192.0.2.1",
-            &[address],
-            Some(&over),
-        ))],
-    );
+    let (listener, acceptor, server) = over_https("forward . https://192.0.2.1").await;
     let ask = async |question: &str| {
         let mut request = request(question);
         text(&Arc::clone(&server).answer(&mut request).await, 1)

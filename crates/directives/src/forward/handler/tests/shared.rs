@@ -201,7 +201,7 @@ async fn a_name_without_a_reply_costs_others_their_connection_only_if_they_have_
     for proto in SHARED {
         let site = Site::start(proto, Duration::from_secs(60));
         let options = "max_connect_attempts 1\nread_timeout 1s";
-        let server = chain(vec![], vec![Arc::new(site.forward(options))]);
+        let server = alone(site.forward(options));
         let (silent, other) = tokio::join!(ask(&server, "silent.t. A"), ask(&server, "slow.t. A"));
         assert!(silent.ends_with("i/o timeout"), "{proto:?} {silent}");
         assert!(silent.starts_with("SERVFAIL: read "), "{proto:?} {silent}");
@@ -273,7 +273,7 @@ async fn an_upstream_whose_certificate_is_not_trusted_gets_no_query() {
                 ..trusted
             };
             let options = "max_connect_attempts 1";
-            let server = chain(vec![], vec![Arc::new(site.forward(options))]);
+            let server = alone(site.forward(options));
             let answer = ask(&server, "a.t. A").await;
             assert!(answer.contains(want), "{proto:?} {answer}");
         }
@@ -294,10 +294,7 @@ async fn an_upstream_that_accepts_and_says_nothing_is_a_timeout_of_dialling() {
     ] {
         let over = over(proto, made.cert.der().clone());
         let lines = "forward . 192.0.2.1 {\n max_connect_attempts 1\n}";
-        let server = chain(
-            vec![],
-            vec![Arc::new(forward(lines, &[address], Some(&over)))],
-        );
+        let server = alone(forward(lines, &[address], Some(&over)));
         let began = Instant::now();
         let want = format!("SERVFAIL: dial {network} {address}: i/o timeout");
         assert_eq!(ask(&server, "a.t. A").await, want, "{proto:?}");
