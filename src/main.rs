@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use history::OrderText;
 use zonewright::cli::{self, Cli, Command, Translated, translate};
 use zonewright::failure::Failure;
 use zonewright::runtime;
@@ -58,19 +59,21 @@ fn main() -> ExitCode {
             rtype,
             asking,
         } => cli::why(name, rtype, &asking),
-        Command::Freeze { zone, time, asking } => cli::freeze(zone, time, &asking),
+        Command::Freeze { zone, time, wanted } => {
+            cli::order(zone, OrderText::Freeze { time }, &wanted)
+        }
         Command::Rollback {
             zone,
             to,
             time,
-            asking,
-        } => cli::rollback(zone, to, time, &asking),
+            wanted,
+        } => cli::order(zone, OrderText::Rollback { to, time }, &wanted),
         Command::Advance {
             zone,
             serial,
-            asking,
-        } => cli::advance(zone, serial, &asking),
-        Command::Release { zone, asking } => cli::release(zone, &asking),
+            wanted,
+        } => cli::order(zone, OrderText::Advance { serial }, &wanted),
+        Command::Release { zone, wanted } => cli::order(zone, OrderText::Release, &wanted),
         Command::Doctor {
             configuration,
             state,

@@ -2,7 +2,7 @@
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
@@ -81,7 +81,8 @@ fn readers_that_do_not_read_hold_no_order_up() {
         .read_to_string(&mut said)
         .expect("it is refused");
     assert!(said.contains("try again"), "{said}");
-    let freeze = serde_json::json!({ "freeze": { "zone": ZONE, "time": null } });
+    let freeze = serde_json::json!({ "zone": ZONE, "order": { "freeze": { "time": null } }, "reason": null });
+    let freeze = serde_json::json!({ "order": freeze });
     said.clear();
     asked(&site, &freeze)
         .read_to_string(&mut said)
@@ -94,6 +95,75 @@ fn readers_that_do_not_read_hold_no_order_up() {
         "{by}"
     );
     server.kill();
+}
+
+#[test]
+fn the_socket_for_readers_answers_questions_and_takes_no_orders() {
+    let site = Site::new();
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        require_reason\n    }"),
+    );
+    let socket = site.path("read.sock");
+    let group = std::fs::metadata(site.path("manifests"))
+        .expect("it is ours")
+        .gid()
+        .to_string();
+    let path = socket.to_str().expect("it is UTF-8");
+    let options = ["--read-socket", path, "--read-group", &group];
+    let mut server = site.start_with(&options);
+    site.wait_until_answering(&mut server);
+    let metadata = std::fs::metadata(&socket).expect("it listens");
+    assert_eq!(metadata.mode() & 0o777, 0o660);
+    assert_eq!(metadata.gid().to_string(), group);
+    let read = |args: &[&str]| {
+        let output = site.run(&[args, &["--state", path]].concat());
+        let text = [output.stdout, output.stderr].concat();
+        (
+            output.status.code(),
+            String::from_utf8(text).expect("it is text"),
+        )
+    };
+    for question in [
+        &["log", ZONE][..],
+        &["show", ZONE],
+        &["blame", ZONE],
+        &["why", NAME],
+        &["verify"],
+        &["status"],
+    ] {
+        let (code, text) = read(question);
+        assert_eq!(code, Some(0), "{question:?}: {text}");
+    }
+    for order in [
+        &["freeze", ZONE][..],
+        &["release", ZONE],
+        &["rollback", ZONE, "2001-01-01", "--for", "1h"],
+        &["advance", ZONE, "1"],
+    ] {
+        let (code, text) = read(&[order, &["--reason", "a test"]].concat());
+        assert_eq!(code, Some(2), "{order:?}: {text}");
+        assert!(text.contains("this socket takes no orders"), "{text}");
+    }
+    let refused = site.run(&["freeze", ZONE, "--state", "state"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("add --reason TEXT"), "{said}");
+    site.ask(&["freeze", ZONE, "--reason", "moving the shop"]);
+    let by = status(&site)["order"]["by"].clone();
+    let by = by.as_str().expect("it says who");
+    assert!(by.ends_with("reason: moving the shop"), "{by}");
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    server.wait_for("the change to wait", START, || {
+        read(&["status"]).1.contains("changes wait").then_some(())
+    });
+    site.ask(&["release", ZONE, "--reason", "moved"]);
+    let (_, log) = read(&["log", ZONE]);
+    for reason in ["reason: moving the shop", "reason: moved"] {
+        assert!(log.contains(reason), "{reason}: {log}");
+    }
+    assert!(server.terminate(START).success());
+    assert!(!socket.exists());
 }
 
 #[test]
@@ -160,7 +230,10 @@ fn a_rollback_holds_over_kill_9_and_ends_by_itself() {
     server.wait_for("the end of the rollback", START, || {
         (addresses(&site).len() == 3).then_some(())
     });
-    assert!(status(&site)["order"].is_null() && status(&site)["held"].is_null());
+    server.wait_for("no hold in status", START, || {
+        let zone = status(&site);
+        (zone["order"].is_null() && zone["held"].is_null()).then_some(())
+    });
     let log = site.ask(&["log", ZONE]);
     let want = format!("resumed after the rollback to serial {old} (by the clock)");
     assert!(log.contains(&want), "{log}");

@@ -67,6 +67,12 @@ pub struct Start {
     /// The shortest time between two NOTIFY messages for changes to one secondary, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = up_to_ten_seconds)]
     pub notify_interval: Duration,
+    /// A second socket at this path for `--read-group`, which takes questions and no orders. Its folder must exist.
+    #[arg(long, value_name = "PATH", requires = "read_group")]
+    pub read_socket: Option<PathBuf>,
+    /// The group, by its name or number, whose members may use `--read-socket`.
+    #[arg(long, value_name = "GROUP", requires = "read_socket")]
+    pub read_group: Option<String>,
     /// In a burst of changes, a version is made when no change came for this time, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = up_to_ten_seconds)]
     pub batch_quiet: Duration,
@@ -117,7 +123,7 @@ impl Start {
 /// Where the state is.
 #[derive(Debug, Clone, Args)]
 pub struct State {
-    /// The state folder.
+    /// The state folder. Commands that ask a running server take its `--read-socket`, too.
     #[arg(long, env = "STATE_DIRECTORY", default_value = "./state")]
     pub state: PathBuf,
 }
@@ -188,6 +194,17 @@ pub struct Asking {
     /// How text looks on a terminal.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// Why an order is given, and to whom.
+#[derive(Debug, Args)]
+pub struct OrderWanted {
+    /// Why: stored with the version and shown by `log`, `blame` and `status`. `require_reason` of `history` demands it.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
 }
 
 /// Which versions are wanted.
@@ -332,9 +349,9 @@ pub enum Command {
         /// The zone is released after this time, such as `30m` or `2h`.
         #[arg(long = "for")]
         time: Option<String>,
-        /// Where to ask.
+        /// The reason, and where to ask.
         #[command(flatten)]
-        asking: Asking,
+        wanted: OrderWanted,
     },
     /// Serve the content of an old version under a new serial for a time. Then the zone follows its source again.
     Rollback {
@@ -345,17 +362,17 @@ pub enum Command {
         /// The zone is released after this time, such as `30m` or `2h`.
         #[arg(long = "for")]
         time: String,
-        /// Where to ask.
+        /// The reason, and where to ask.
         #[command(flatten)]
-        asking: Asking,
+        wanted: OrderWanted,
     },
     /// Publish the version that the gate holds, or end a freeze or a rollback.
     Release {
         /// The zone.
         zone: String,
-        /// Where to ask.
+        /// The reason, and where to ask.
         #[command(flatten)]
-        asking: Asking,
+        wanted: OrderWanted,
     },
     /// Publishes a zone again with a serial above SERIAL, which a secondary has: see PEER AHEAD in `status`.
     Advance {
@@ -363,9 +380,9 @@ pub enum Command {
         zone: String,
         /// The serial, after the zone's.
         serial: u32,
-        /// Where to ask.
+        /// The reason, and where to ask.
         #[command(flatten)]
-        asking: Asking,
+        wanted: OrderWanted,
     },
     /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to fix. Exit code 1 when something is wrong.
     Doctor {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use directives::config::{Loaded, Overrides, Rejected};
 use directives::handlers::unresolved_upstreams;
 use dns::Name;
-use history::{AuditError, Follow, Question, Request, answer, ask};
+use history::{AuditError, Follow, OrderText, Question, Request, answer, ask};
 use ops::SystemClock;
 use tokio::runtime::Runtime;
 
-use crate::cli::args::{Asking, Configuration, LogWanted};
+use crate::cli::args::{Asking, Configuration, LogWanted, OrderWanted};
 use crate::cli::explain::explain;
 use crate::cli::follow::follow;
 use crate::cli::render::render;
@@ -299,36 +299,19 @@ pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), F
     question(Request::Why { name, rtype }, asking)
 }
 
-/// `release`.
+/// `release`, `freeze`, `advance` and `rollback`.
 ///
 /// # Errors
-/// When no server runs, or when nothing is held.
-pub fn release(zone: String, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Release { zone }, asking)
-}
-
-/// `freeze`.
-///
-/// # Errors
-/// When no server runs, or it does not serve the zone.
-pub fn freeze(zone: String, time: Option<String>, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Freeze { zone, time }, asking)
-}
-
-/// `advance`.
-///
-/// # Errors
-/// When no server runs, or the serial is not after the zone's.
-pub fn advance(zone: String, serial: u32, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Advance { zone, serial }, asking)
-}
-
-/// `rollback`.
-///
-/// # Errors
-/// When no server runs, or the version is not kept.
-pub fn rollback(zone: String, to: String, time: String, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Rollback { zone, to, time }, asking)
+/// When no server runs, or the order is not possible.
+pub fn order(zone: String, order: OrderText, wanted: &OrderWanted) -> Result<(), Failure> {
+    let OrderWanted { reason, asking } = wanted;
+    let reason = reason.clone();
+    let request = Request::Order {
+        zone,
+        order,
+        reason,
+    };
+    question(request, asking)
 }
 
 /// Asks the running server, else the store itself.
@@ -346,13 +329,9 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     let answered = match ask(&state.state, &question, &mut out) {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
-            Request::Status
-            | Request::Standing
-            | Request::Why { .. }
-            | Request::Release { .. }
-            | Request::Freeze { .. }
-            | Request::Advance { .. }
-            | Request::Rollback { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
+            Request::Status | Request::Standing | Request::Why { .. } | Request::Order { .. } => {
+                Err(Failure::running(AuditError::NoServer.to_string()))
+            }
             Request::Log { .. }
             | Request::Follow(_)
             | Request::Show { .. }
@@ -381,10 +360,7 @@ fn wanted_of(question: &Question) -> Wanted {
         | Request::Status
         | Request::Standing
         | Request::Why { .. }
-        | Request::Release { .. }
-        | Request::Freeze { .. }
-        | Request::Advance { .. }
-        | Request::Rollback { .. } => (Paint::None, false),
+        | Request::Order { .. } => (Paint::None, false),
     };
     Wanted {
         output: question.output,

@@ -12,10 +12,7 @@ pub(crate) mod stopped;
 pub(crate) mod terminal;
 
 pub use args::{Cli, Command, Emission, Translated, translate};
-pub use commands::{
-    advance, blame, check, diff, freeze, log, print_zones, release, rollback, show, status, verify,
-    why,
-};
+pub use commands::{blame, check, diff, log, order, print_zones, show, status, verify, why};
 pub use doctor::doctor;
 pub use emit::emit;
 pub use export::export;

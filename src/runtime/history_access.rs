@@ -1,11 +1,12 @@
 //! The past as `audit` asks for it: from the journal, with the running server's zones where there is one.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use directives::config::Config;
+use directives::config::{Config, History};
 use dns::{Name, Rtype, Serial};
 use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
@@ -43,6 +44,8 @@ pub struct StoredPast {
     inputs: Option<mpsc::WeakSender<Input>>,
     /// The blocks of its Corefile.
     blocks: Vec<BlockLine>,
+    /// The zones with `require_reason`.
+    reasoned: BTreeSet<Name>,
     /// The time.
     clock: Arc<dyn Clock>,
 }
@@ -69,6 +72,7 @@ impl StoredPast {
             status: Some(Arc::new(move || status(&asks.load()))),
             inputs: data.weak_inputs(),
             blocks: blocks(config, &data.deployment),
+            reasoned: reasoned(config),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
     }
@@ -83,6 +87,7 @@ impl StoredPast {
             status: None,
             inputs: None,
             blocks: Vec::new(),
+            reasoned: BTreeSet::new(),
             clock,
         }
     }
@@ -294,6 +299,10 @@ impl Past for StoredPast {
         history_line(&self.reader, zone)
     }
 
+    fn requires_reason(&self, zone: &Name) -> bool {
+        self.reasoned.contains(zone)
+    }
+
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
         let Some(inputs) = &self.inputs else {
             return Err(AuditError::NoServer);
@@ -338,6 +347,17 @@ impl Past for StoredPast {
     fn now_ms(&self) -> u64 {
         millis(self.clock.wall())
     }
+}
+
+/// The zones with `require_reason`.
+fn reasoned(config: &Config) -> BTreeSet<Name> {
+    let zones = config.servers.iter().flat_map(|block| {
+        block.zones_written().filter(|zone| {
+            let history = block.for_zone::<History>(zone);
+            history.is_some_and(|history| history.requires_reason)
+        })
+    });
+    zones.map(Name::to_lower).collect()
 }
 
 #[cfg(test)]
@@ -414,9 +434,8 @@ mod tests {
         let turns = Arc::new(Semaphore::new(0));
         let asked = |request| {
             let output = Output::Text;
-            let line = serde_json::to_string(&Question { request, output }).unwrap();
             made(
-                line,
+                Question { request, output },
                 Arc::clone(&past),
                 "someone".into(),
                 Arc::clone(&turns),

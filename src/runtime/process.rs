@@ -15,7 +15,7 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
 use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
-use history::{Past, serve_control};
+use history::{ControlSocket, Past, PastNow, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
 use ops::watch::FileWatch;
@@ -107,6 +107,18 @@ enum NotReloaded {
     Broken(anyhow::Error),
 }
 
+/// The sockets for questions of a server.
+fn control_sockets(state: &State, start: &Start) -> Result<Vec<ControlSocket>, Failure> {
+    let mut sockets = vec![ControlSocket::of_state(&state.state)];
+    if let (Some(path), Some(group)) = (&start.read_socket, &start.read_group) {
+        let socket = ControlSocket::for_readers(path.clone(), group).map_err(|error| {
+            Failure::unusable(format!("{error}; name another one with --read-group"))
+        })?;
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
 impl Process {
     /// Starts everything, waits for a signal or a failure, ends everything.
     pub(crate) async fn start_and_wait(
@@ -114,10 +126,11 @@ impl Process {
         configuration: &Configuration,
         (state, start): (&State, &Start),
     ) -> Result<(), Failure> {
+        let sockets = control_sockets(state, start)?;
         let mut signals = Signals::listen()?;
         descriptors::raise_limit();
         let process = tokio::select! {
-            started = Self::start(loaded, configuration, (state, start)) => started?,
+            started = Self::start(loaded, configuration, (state, start), sockets) => started?,
             _ = signals.end() => return Ok(()),
         };
         if !start.quiet {
@@ -131,6 +144,7 @@ impl Process {
         loaded: Loaded,
         configuration: &Configuration,
         (state, start): (&State, &Start),
+        sockets: Vec<ControlSocket>,
     ) -> anyhow::Result<Self> {
         let Loaded { config, digest, .. } = loaded;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -166,12 +180,12 @@ impl Process {
             &data, &config, &observed, &clock,
         )));
         let now = Arc::clone(&past);
-        let control = serve_control(
-            state.state.clone(),
-            Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>),
-            cancel,
-        );
-        tasks.spawn("control socket", control);
+        let now: PastNow =
+            Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>);
+        for socket in sockets {
+            let serving = serve_control(socket, Arc::clone(&now), cancel.clone());
+            tasks.spawn("control socket", serving);
+        }
         let health = health::run(
             Arc::clone(&serving.health),
             Arc::clone(&around.metrics),

@@ -121,6 +121,11 @@ impl Site {
 
     /// Starts `run`; its log is appended to `log`.
     pub fn start(&self) -> Process {
+        self.start_with(&[])
+    }
+
+    /// Starts `run` with these options, too.
+    pub fn start_with(&self, options: &[&str]) -> Process {
         let mut command = Command::new(zonewright());
         command.current_dir(self.folder.path()).args([
             "run",
@@ -129,19 +134,25 @@ impl Site {
             "--state",
             "state",
         ]);
+        command.args(options);
         Process::spawn("zonewright", &mut command, &self.path("log"))
     }
 
     /// Starts `run` and waits until every one of [`ZONES`] answers.
     pub fn start_answering(&self) -> Process {
         let mut server = self.start();
+        self.wait_until_answering(&mut server);
+        server
+    }
+
+    /// Waits until every one of [`ZONES`] answers.
+    pub fn wait_until_answering(&self, server: &mut Process) {
         server.wait_for("an SOA of every zone", START, || {
             ZONES
                 .iter()
                 .all(|zone| wire::serial(self.dns, zone).is_some())
                 .then_some(())
         });
-        server
     }
 
     /// Runs one command to its end.

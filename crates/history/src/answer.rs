@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
 use crate::moment::{Moment, TimeText};
-use crate::order::{carry_out, until_ms};
+use crate::order::{carry_out, until_ms, with_reason};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
 use crate::{blame, diff, export, log, show, status, verify, why};
@@ -78,29 +78,35 @@ pub enum Request {
         /// The type; A when absent.
         rtype: Option<String>,
     },
-    /// Publishes the change that is held back in a zone.
-    Release {
+    /// Gives an order about a zone.
+    Order {
         /// The zone.
         zone: String,
+        /// What to do.
+        order: OrderText,
+        /// The operator's reason, which is recorded with the order.
+        reason: Option<String>,
     },
+}
+
+/// An operator's order, with times and serials as they were typed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OrderText {
+    /// Publishes the change that is held back in a zone, or ends its hold.
+    Release,
     /// Freezes a zone.
     Freeze {
-        /// The zone.
-        zone: String,
         /// How long; until it is released when absent.
         time: Option<String>,
     },
     /// Publishes a zone again, with a serial above this one.
     Advance {
-        /// The zone.
-        zone: String,
         /// The serial.
         serial: u32,
     },
     /// Rolls a zone back to an old version.
     Rollback {
-        /// The zone.
-        zone: String,
         /// Serial or time.
         to: String,
         /// How long.
@@ -123,10 +129,7 @@ impl Request {
             | Self::Status
             | Self::Standing
             | Self::Why { .. }
-            | Self::Release { .. }
-            | Self::Freeze { .. }
-            | Self::Advance { .. }
-            | Self::Rollback { .. } => false,
+            | Self::Order { .. } => false,
         }
     }
 }
@@ -213,25 +216,15 @@ pub fn answer(
             let rtype = rtype.as_deref().unwrap_or("A").parse()?;
             why::write(past, &Name::parse(name)?, rtype, output, out)
         }
-        Request::Release { zone } => {
+        Request::Order {
+            zone,
+            order,
+            reason,
+        } => {
             let zone = Name::parse(zone)?.to_lower();
-            carry_out(past, &zone, (Order::Release, asker), output, out)
-        }
-        Request::Freeze { zone, time } => {
-            let zone = Name::parse(zone)?.to_lower();
-            let until_ms = time.as_deref().map(|time| until_ms(past, time));
-            let until_ms = until_ms.transpose()?;
-            let order = Order::Freeze { until_ms };
-            carry_out(past, &zone, (order, asker), output, out)
-        }
-        Request::Advance { zone, serial } => {
-            let zone = Name::parse(zone)?.to_lower();
-            let serial = Serial::decode(*serial);
-            carry_out(past, &zone, (Order::Advance { serial }, asker), output, out)
-        }
-        Request::Rollback { zone, to, time } => {
-            let (zone, order) = rollback_of(past, zone, to, time)?;
-            carry_out(past, &zone, (order, asker), output, out)
+            let order = order_of(past, &zone, order)?;
+            let by = with_reason(past, &zone, asker, reason.as_deref())?;
+            carry_out(past, &zone, (order, &by), output, out)
         }
     }
 }
@@ -306,23 +299,30 @@ fn time_of(past: &dyn Past, text: &Option<String>) -> Result<Option<u64>, AuditE
     Ok(text.as_deref().map(time).transpose()?)
 }
 
-/// The rollback to an old version.
-fn rollback_of(
-    past: &dyn Past,
-    zone: &str,
-    to: &str,
-    time: &str,
-) -> Result<(Name, Order), AuditError> {
-    let zone = known_zone(past, zone)?;
-    let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
-    let (serial, _) = past.moment(&zone, seq)?;
-    let until_ms = until_ms(past, time)?;
-    let order = Order::Rollback {
-        seq,
-        serial,
-        until_ms,
-    };
-    Ok((zone, order))
+/// The order that a text means.
+fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, AuditError> {
+    Ok(match order {
+        OrderText::Release => Order::Release,
+        OrderText::Freeze { time } => {
+            let until_ms = time.as_deref().map(|time| until_ms(past, time));
+            Order::Freeze {
+                until_ms: until_ms.transpose()?,
+            }
+        }
+        OrderText::Advance { serial } => Order::Advance {
+            serial: Serial::decode(*serial),
+        },
+        OrderText::Rollback { to, time } => {
+            let zone = known_zone(past, &zone.to_string())?;
+            let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
+            let (serial, _) = past.moment(&zone, seq)?;
+            Order::Rollback {
+                seq,
+                serial,
+                until_ms: until_ms(past, time)?,
+            }
+        }
+    })
 }
 
 fn filter_of(

@@ -2,15 +2,17 @@
 //!
 //! Each connection carries one question, a line of JSON. The answer is a line `ok` and then text, or a line `broken
 //! …` (the history is damaged) and then text, or only a line `wrong …` (the question is at fault) or `error …`. File
-//! permissions are the access control: only the owner can use the socket.
+//! permissions are the access control: only the owner can use the socket. A second socket may be open to a group, for
+//! questions without orders.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::unistd::{Gid, Group, Uid, User};
 use ops::in_background;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -18,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Question, answer};
+use crate::answer::{Question, Request, answer};
 use crate::error::AuditError;
 use crate::past::Past;
 use crate::pieces::Pieces;
@@ -48,10 +50,81 @@ pub fn read_at_once() -> usize {
     processors.saturating_sub(1).clamp(1, MOST_READ_AT_ONCE)
 }
 
-/// The path of the socket.
-#[must_use]
-pub fn socket_path(state: &Path) -> PathBuf {
-    state.join("control.sock")
+/// A socket that takes questions.
+#[derive(Debug, Clone)]
+pub struct ControlSocket {
+    /// Its path.
+    pub path: PathBuf,
+    /// Who may use it, and for what.
+    pub rights: Rights,
+}
+
+/// The rights on a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// The owner of the process may ask and give orders.
+    Owner,
+    /// The members of a group may ask.
+    Readers(Gid),
+}
+
+impl ControlSocket {
+    /// The socket in the state folder.
+    #[must_use]
+    pub fn of_state(state: &Path) -> Self {
+        Self {
+            path: state.join("control.sock"),
+            rights: Rights::Owner,
+        }
+    }
+
+    /// The socket at a path for a group, by its name or number.
+    ///
+    /// # Errors
+    /// When the system has no such group.
+    pub fn for_readers(path: PathBuf, group: &str) -> Result<Self, String> {
+        let gid = match group.parse() {
+            Ok(number) => Gid::from_raw(number),
+            Err(_) => match Group::from_name(group) {
+                Ok(Some(group)) => group.gid,
+                Ok(None) => return Err(format!("there is no group {group}")),
+                Err(error) => return Err(format!("the group {group} cannot be found: {error}")),
+            },
+        };
+        let rights = Rights::Readers(gid);
+        Ok(Self { path, rights })
+    }
+
+    /// Binds the socket.
+    fn bind(&self) -> io::Result<UnixListener> {
+        // The owner's socket is in the state folder, whose lock this process holds: an existing one is left over.
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(&self.path)?,
+            // Binding fails: it is somebody's file.
+            Ok(_) | Err(_) => {}
+        }
+        let listener = UnixListener::bind(&self.path)?;
+        let mode = match self.rights {
+            Rights::Owner => 0o600,
+            Rights::Readers(group) => {
+                chown(&self.path, None, Some(group.as_raw()))?;
+                0o660
+            }
+        };
+        std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(mode))?;
+        Ok(listener)
+    }
+}
+
+/// The socket of a running server: a path may be its socket, or else is its state folder.
+fn socket_of(path: &Path) -> PathBuf {
+    let is_socket = path
+        .metadata()
+        .is_ok_and(|found| found.file_type().is_socket());
+    if is_socket {
+        return path.to_owned();
+    }
+    ControlSocket::of_state(path).path
 }
 
 /// The reason why a running server gave no answer.
@@ -63,12 +136,12 @@ pub enum Refused {
     Server(String),
 }
 
-/// Asks a running server; `None` when none is running.
+/// Asks a running server by its state folder or its socket; `None` when none is running.
 ///
 /// # Errors
 /// The server's error, or that of the connection.
 pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Result<(), Refused>> {
-    let mut stream = UnixStream::connect(socket_path(state)).ok()?;
+    let mut stream = UnixStream::connect(socket_of(state)).ok()?;
     let mut exchange = || -> io::Result<Result<(), Refused>> {
         let mut line = serde_json::to_string(question).map_err(io::Error::other)?;
         line.push('\n');
@@ -104,24 +177,19 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
 /// Returns the current source of answers.
 pub type PastNow = Arc<dyn Fn() -> Arc<dyn Past + Send + Sync> + Send + Sync>;
 
-/// Listens on the socket and answers until cancelled.
+/// Listens on a socket and answers until cancelled.
 ///
 /// # Errors
 /// When the socket cannot be created.
 pub async fn serve_control(
-    state: PathBuf,
+    socket: ControlSocket,
     past: PastNow,
     cancel: CancellationToken,
 ) -> io::Result<()> {
-    let path = socket_path(&state);
-    // This process holds the lock of the state folder, so an existing socket is left over.
-    match std::fs::remove_file(&path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let listener = UnixListener::bind(&path)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{}: {error}", socket.path.display()))
+    };
+    let listener = socket.bind().map_err(named)?;
     let mut connections = JoinSet::new();
     let turns = Turns {
         reading: Arc::new(Semaphore::new(read_at_once())),
@@ -134,7 +202,8 @@ pub async fn serve_control(
             accepted = listener.accept(), if connections.len() < CONNECTIONS => {
                 match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(connection(stream, past(), turns.clone()));
+                        let rights = socket.rights;
+                        connections.spawn(connection(stream, rights, past(), turns.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "the control socket cannot accept a connection; it tries again");
@@ -144,7 +213,7 @@ pub async fn serve_control(
             }
         }
     }
-    std::fs::remove_file(&path)
+    std::fs::remove_file(&socket.path)
 }
 
 /// The places of those that ask.
@@ -159,6 +228,7 @@ struct Turns {
 /// Answers one question. An error affects only its own connection.
 async fn connection(
     mut stream: tokio::net::UnixStream,
+    rights: Rights,
     past: Arc<dyn Past + Send + Sync>,
     turns: Turns,
 ) {
@@ -174,14 +244,24 @@ async fn connection(
     if !matches!(read, Ok(Ok(octets)) if octets > 0) {
         return;
     }
-    let is_long =
-        serde_json::from_str(&line).is_ok_and(|question: Question| question.request.reads_much());
+    let question = serde_json::from_str::<Question>(&line);
+    let is_long = question
+        .as_ref()
+        .is_ok_and(|question| question.request.reads_much());
     let place = is_long.then(|| turns.long.try_acquire_owned());
-    let answer = match &place {
-        Some(Err(_)) => Err(format!(
+    let answer = match (question, &place) {
+        (Err(error), _) => Err(format!("error the question is not understood: {error}")),
+        (Ok(_), Some(Err(_))) => Err(format!(
             "error {LONG_AT_ONCE} long answers are being read: try again when one is closed"
         )),
-        Some(Ok(_)) | None => made(line, past, asker, turns.reading).await,
+        (Ok(question), Some(Ok(_)) | None) => match (&question.request, rights) {
+            (Request::Order { .. }, Rights::Readers(_)) => {
+                Err(format!("wrong {}", AuditError::ReadOnly))
+            }
+            (_, Rights::Owner | Rights::Readers(_)) => {
+                made(question, past, asker, turns.reading).await
+            }
+        },
     };
     let pause = if is_long { LONG_PAUSE } else { SHORT_PAUSE };
     let sent = match answer {
@@ -212,12 +292,8 @@ async fn send(
 
 /// Who asks: uid, user name, process and its command line, as far as they are known.
 fn describe_peer(uid: u32, pid: Option<i32>) -> String {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let user = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| format!(" ({name})"))
-    });
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    let user = user.map(|user| format!(" ({})", user.name));
     let process = pid.map(|pid| {
         let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<&str> = command
@@ -237,13 +313,11 @@ fn describe_peer(uid: u32, pid: Option<i32>) -> String {
 /// # Errors
 /// The first line alone, if there is no answer.
 pub async fn made(
-    line: String,
+    question: Question,
     past: Arc<dyn Past + Send + Sync>,
     asker: String,
     reading: Arc<Semaphore>,
 ) -> Result<(String, Pieces), String> {
-    let question: Question = serde_json::from_str(&line)
-        .map_err(|error| format!("error the question is not understood: {error}"))?;
     let turn = match question.request.reads_much() {
         true => reading.acquire_owned().await.ok(),
         false => None,
@@ -276,6 +350,31 @@ mod tests {
         text.write_all(&[7; 100]).unwrap();
         let sent = send(&mut ours, "ok\n", text, Duration::from_millis(1)).await;
         assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_file_at_the_path_of_a_socket_is_not_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "mine").unwrap();
+        let group = Gid::current().to_string();
+        let socket = ControlSocket::for_readers(path.clone(), &group).unwrap();
+        let error = socket.bind().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_group_is_found_by_name_or_number() {
+        let rights = |group: &str| {
+            let socket = ControlSocket::for_readers("path".into(), group);
+            socket.map(|socket| socket.rights)
+        };
+        let root = Rights::Readers(Gid::from_raw(0));
+        assert_eq!(rights("root"), Ok(root));
+        assert_eq!(rights("0"), Ok(root));
+        let error = rights("no-such-group").unwrap_err();
+        assert_eq!(error, "there is no group no-such-group");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use zone::journal::ReadError;
 
 use crate::moment::MomentError;
+use crate::order::MOST_REASON_OCTETS;
 
 /// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -90,6 +91,15 @@ pub enum AuditError {
     /// A freeze, rollback or release is not possible.
     #[error("{0}")]
     Refused(String),
+    /// An order needs a reason.
+    #[error("orders about {0} need a reason, as `require_reason` is set: add --reason TEXT")]
+    NoReason(Name),
+    /// The reason of an order is too long.
+    #[error("the reason is longer than {MOST_REASON_OCTETS} bytes; shorten it")]
+    LongReason,
+    /// The socket is for readers.
+    #[error("this socket takes no orders; give them on the control socket in the state folder")]
+    ReadOnly,
     /// A type is unknown.
     #[error(transparent)]
     Type(#[from] UnknownType),
@@ -118,6 +128,9 @@ impl AuditError {
             | Self::NoName { .. }
             | Self::Outside { .. }
             | Self::Refused(_)
+            | Self::NoReason(_)
+            | Self::LongReason
+            | Self::ReadOnly
             | Self::Time(_)
             | Self::Type(_)
             | Self::Object(_) => true,

@@ -20,8 +20,10 @@ mod status;
 mod verify;
 mod why;
 
-pub use answer::{Follow, Question, Request, answer};
-pub use control::{PastNow, Refused, ask, made, read_at_once, serve_control, socket_path};
+pub use answer::{Follow, OrderText, Question, Request, answer};
+pub use control::{
+    ControlSocket, PastNow, Refused, Rights, ask, made, read_at_once, serve_control,
+};
 pub use error::{AuditError, Output};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};

@@ -14,6 +14,8 @@ use crate::status::OrderLine;
 
 /// The longest hold: ten years of 365 days.
 const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+/// The longest reason: it is stored with the version.
+pub(super) const MOST_REASON_OCTETS: usize = 400;
 
 /// The end of a time such as `30m` that begins now.
 pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
@@ -22,6 +24,21 @@ pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
     let time_ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
     let until = past.now_ms().checked_add(time_ms.ok_or_else(wrong)?);
     until.ok_or_else(wrong)
+}
+
+/// The operator of an order with the reason that he gives. A line break in it cannot look like another line of the log.
+pub(super) fn with_reason(
+    past: &dyn Past,
+    zone: &Name,
+    operator: &str,
+    reason: Option<&str>,
+) -> Result<String, AuditError> {
+    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) if reason.len() > MOST_REASON_OCTETS => Err(AuditError::LongReason),
+        Some(reason) => Ok(format!("{operator}, reason: {}", printable(reason))),
+        None if past.requires_reason(zone) => Err(AuditError::NoReason(zone.clone())),
+        None => Ok(operator.to_owned()),
+    }
 }
 
 /// Carries out an order and writes the result.

@@ -79,6 +79,10 @@ pub trait Past {
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.
     fn history(&self, zone: &Name) -> Option<status::HistoryLine>;
+    /// Whether orders about a zone need a reason.
+    fn requires_reason(&self, _zone: &Name) -> bool {
+        false
+    }
     /// Carries out an operator's order about a zone. Returns the serial that is served afterwards.
     ///
     /// # Errors

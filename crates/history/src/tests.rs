@@ -13,8 +13,8 @@ use zone::Step;
 use zone::journal::Fault;
 
 use super::{
-    HeldLine, HistoryLine, OrderLine, Output, Past, Question, Request, SecondaryLine, SourceLine,
-    Status, ZoneLine, answer,
+    HeldLine, HistoryLine, OrderLine, OrderText, Output, Past, Question, Request, SecondaryLine,
+    SourceLine, Status, ZoneLine, answer,
 };
 
 #[test]
@@ -95,7 +95,7 @@ problem shop.yaml:3: unclosed bracket
 #[test]
 fn a_release_says_the_serial_or_why_not() {
     let past = Fake::new();
-    let release = |zone: &str, output| asked(&past, Request::Release { zone: zone.into() }, output);
+    let release = |zone: &str, output| ordered(&past, zone, OrderText::Release, output);
     let text = release("Z", Output::Text);
     assert_eq!(text.as_deref(), Ok("z. is published with serial 7\n"));
     let json = release("z.", Output::Json).expect("it is answered");
@@ -114,8 +114,8 @@ fn a_release_says_the_serial_or_why_not() {
 fn an_order_says_what_holds_until_when() {
     let past = Fake::new();
     let freeze = |time: Option<&str>| {
-        let (zone, time) = ("z".to_owned(), time.map(Into::into));
-        asked(&past, Request::Freeze { zone, time }, Output::Text)
+        let time = time.map(Into::into);
+        ordered(&past, "z", OrderText::Freeze { time }, Output::Text)
     };
     let want = "z. is frozen with serial 7 until: zonewright release z.\n";
     assert_eq!(freeze(None).as_deref(), Ok(want));
@@ -127,8 +127,8 @@ fn an_order_says_what_holds_until_when() {
         assert_eq!(refusal, want);
     }
     let rollback = |to: &str, output| {
-        let (zone, to, time) = ("z".into(), to.into(), "1h".into());
-        asked(&past, Request::Rollback { zone, to, time }, output)
+        let (to, time) = (to.into(), "1h".into());
+        ordered(&past, "z", OrderText::Rollback { to, time }, output)
     };
     let want = "z. has the content of serial 101 again, with serial 102 until 2026-11-21T15:00:03.000Z, or until: zonewright release z.\n";
     assert_eq!(rollback("101", Output::Text).as_deref(), Ok(want));
@@ -162,17 +162,47 @@ fn an_order_says_what_holds_until_when() {
         problems: Vec::new(),
     });
     let ends = "    this ends the rollback to serial 101 until 2026-11-21T15:00:02.000Z by uid 7\n";
-    let (zone, time) = ("z".to_owned(), None);
-    let frozen = asked(&past, Request::Freeze { zone, time }, Output::Text);
+    let frozen = ordered(&past, "z", OrderText::Freeze { time: None }, Output::Text);
     let want = format!(
         "z. stays rolled back to serial 101, with serial 7 until: zonewright release z.\n{ends}"
     );
     assert_eq!(frozen.as_deref(), Ok(&*want));
-    let zone = "z".to_owned();
-    let released = asked(&past, Request::Release { zone }, Output::Text);
+    let released = ordered(&past, "z", OrderText::Release, Output::Text);
     let want = format!("z. follows its sources again, with serial 7\n{ends}");
     assert_eq!(released.as_deref(), Ok(&*want));
     assert!(rollback("55", Output::Text).is_err_and(|it| it.contains("history begins")));
+}
+
+#[test]
+fn the_reason_of_an_order_is_recorded_with_its_operator() {
+    let mut past = Fake::new();
+    let order = |past: &Fake, reason: Option<&str>| {
+        let request = Request::Order {
+            zone: "z".into(),
+            order: OrderText::Release,
+            reason: reason.map(Into::into),
+        };
+        let done = asked(past, request, Output::Text);
+        (past.operator.borrow_mut().take(), done.err())
+    };
+    for (reason, operator) in [
+        (None, ASKER.to_owned()),
+        (Some(" "), ASKER.to_owned()),
+        (Some(" moving "), format!("{ASKER}, reason: moving")),
+        (Some("a\nb"), format!("{ASKER}, reason: a\\nb")),
+    ] {
+        assert_eq!(order(&past, reason), (Some(operator), None), "{reason:?}");
+    }
+    let (operator, error) = order(&past, Some(&"a".repeat(401)));
+    assert_eq!(operator, None);
+    let want = "the reason is longer than 400 bytes; shorten it";
+    assert_eq!(error.as_deref(), Some(want));
+    past.requires_reason = true;
+    let (operator, error) = order(&past, Some("\t"));
+    assert_eq!(operator, None);
+    let want = "orders about z. need a reason, as `require_reason` is set: add --reason TEXT";
+    assert_eq!(error.as_deref(), Some(want));
+    assert_eq!(order(&past, Some("moving")).1, None);
 }
 
 #[test]

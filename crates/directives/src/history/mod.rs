@@ -1,4 +1,5 @@
-//! `history [ZONES...] { keep D; versions N; size BYTES; publish }`: how much of a zone's history is stored. Ours.
+//! `history [ZONES...] { keep D; versions N; size BYTES; publish; require_reason }`: how much of a
+//! zone's history is stored, and what operators have to say. Ours.
 
 pub(crate) mod version_name;
 
@@ -29,13 +30,15 @@ pub struct History {
     pub size_bytes: Option<NonZeroU64>,
     /// Whether `_version` in the zone tells the served version.
     pub publishes: bool,
+    /// Whether an order about the zone (`freeze`, `rollback`, `release`, `advance`) needs a reason.
+    pub requires_reason: bool,
 }
 
 impl Directive for History {
     const WORD: &'static str = "history";
     const USAGE: &'static str = "history [ZONES…] { … }";
     const SUMMARY: &'static str = "sets how many old versions are kept, and for how long";
-    const OPTIONS: &'static str = "keep, versions, size and publish";
+    const OPTIONS: &'static str = "keep, versions, size, publish and require_reason";
     const REPEAT: Repeat = Repeat::Several;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
@@ -46,6 +49,7 @@ impl Directive for History {
             versions: None,
             size_bytes: None,
             publishes: false,
+            requires_reason: false,
         };
         if directive.lines.is_empty() {
             let fix = format!("write a block: its options are {}", Self::OPTIONS);
@@ -74,6 +78,10 @@ impl Directive for History {
                 "publish" => {
                     line.refuse_arguments(report);
                     history.publishes = true;
+                }
+                "require_reason" => {
+                    line.refuse_arguments(report);
+                    history.requires_reason = true;
                 }
                 _ => directive.unknown_option(line, History::OPTIONS, report),
             }

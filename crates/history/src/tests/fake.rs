@@ -10,7 +10,8 @@ use zone::journal::{PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
-    AuditError, Grounds, HistoryLine, Order, Output, Past, Question, Request, Status, answer,
+    AuditError, Grounds, HistoryLine, Order, OrderText, Output, Past, Question, Request, Status,
+    answer,
 };
 
 /// The time of the third version: 2026-11-21T14:00:02Z.
@@ -28,6 +29,9 @@ pub(super) struct Fake {
     pub(super) looked_at: RefCell<Vec<u64>>,
     /// How many versions the index named.
     pub(super) found: Cell<usize>,
+    /// The operator of the last order, as it is recorded.
+    pub(super) operator: RefCell<Option<String>>,
+    pub(super) requires_reason: bool,
 }
 
 pub(super) fn name(text: &str) -> Name {
@@ -135,6 +139,8 @@ impl Fake {
             zones: vec![name("z.")],
             steps,
             status: None,
+            operator: RefCell::default(),
+            requires_reason: false,
             verdict: Verdict {
                 oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
                 newest: (3, Serial::decode(200)),
@@ -256,8 +262,12 @@ impl Past for Fake {
         line.and_then(|line| line.history.clone())
     }
 
+    fn requires_reason(&self, _: &Name) -> bool {
+        self.requires_reason
+    }
+
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
-        assert_eq!(by, ASKER);
+        self.operator.replace(Some(by.to_owned()));
         if let Order::Rollback { seq, .. } = order {
             return Ok(Serial::decode(100 + u32::try_from(seq).unwrap()));
         }
@@ -277,6 +287,21 @@ impl Past for Fake {
 }
 
 pub(super) const ASKER: &str = "a test";
+
+/// The answer to an order without a reason.
+pub(super) fn ordered(
+    past: &Fake,
+    zone: &str,
+    order: OrderText,
+    output: Output,
+) -> Result<String, String> {
+    let request = Request::Order {
+        zone: zone.into(),
+        order,
+        reason: None,
+    };
+    asked(past, request, output)
+}
 
 /// The answer to a question, or why there is none.
 pub(super) fn asked(past: &Fake, request: Request, output: Output) -> Result<String, String> {
