@@ -17,13 +17,14 @@ const FOLLOW: Duration = Duration::from_secs(30);
 const SAMPLES: usize = 40;
 
 /// The types asked for each.
-const TYPES: [u16; 6] = [
+const TYPES: [u16; 7] = [
     wire::A,
     wire::AAAA,
     wire::SRV,
     wire::PTR,
     wire::TXT,
     wire::CNAME,
+    wire::DNAME,
 ];
 
 /// Words by which the servers complain about a record.
@@ -46,13 +47,19 @@ fn samples(contents: &Contents) -> BTreeSet<String> {
         .collect()
 }
 
-/// Without what follows an alias: Unbound gives the alias alone, without the NXDOMAIN of its target (RFC 6604).
+/// Without what follows an alias: Unbound gives the alias alone, without the NXDOMAIN of its target (RFC 6604). A CNAME that
+/// it makes from a DNAME has the TTL 0.
 fn up_to_alias((rcode, answers): (u16, BTreeSet<Record>), name: &str) -> (u16, BTreeSet<Record>) {
     let is_alias = |record: &&Record| record.rtype == wire::CNAME && record.owner == name;
-    match answers.iter().find(is_alias).cloned() {
-        Some(alias) => (0, BTreeSet::from([alias])),
-        None => (rcode, answers),
+    let Some(mut alias) = answers.iter().find(is_alias).cloned() else {
+        return (rcode, answers);
+    };
+    let is_above = |it: &Record| name.ends_with(&format!(".{}", it.owner));
+    let dname = (answers.into_iter()).find(|it| it.rtype == wire::DNAME && is_above(it));
+    if dname.is_some() {
+        alias.ttl = 0;
     }
+    (0, dname.into_iter().chain([alias]).collect())
 }
 
 /// A secondary's answer, without additional records.

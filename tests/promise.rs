@@ -18,7 +18,7 @@ use crate::support::contents::{Contents, Reply, parent};
 use crate::support::wire::{self, Connection, Message, Query};
 
 /// The types asked.
-const TYPES: [u16; 9] = [
+const TYPES: [u16; 10] = [
     wire::A,
     wire::AAAA,
     wire::CNAME,
@@ -28,6 +28,7 @@ const TYPES: [u16; 9] = [
     wire::NS,
     wire::SOA,
     wire::MX,
+    wire::DNAME,
 ];
 
 impl Subject {

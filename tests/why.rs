@@ -21,7 +21,7 @@ fn corefile(site: &Site) -> String {
 
 /// A zone file with an alias, a wildcard and a delegation.
 const FILE: &str = "$ORIGIN example.org.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 192.0.2.53\n\
-                    alias CNAME ns\nout CNAME www.example.com.\n*.wild A 192.0.2.9\nsub NS ns.sub\nns.sub A 192.0.2.54\n";
+                    alias CNAME ns\nout CNAME www.example.com.\n*.wild A 192.0.2.9\nsub NS ns.sub\nns.sub A 192.0.2.54\nold DNAME wild\n";
 
 /// A file under a cluster's zone, with wildcards where names of pods and of topology zones are, and a record at one.
 const OVER: &str =
@@ -51,7 +51,7 @@ fn objects() -> String {
 }
 
 /// What is asked, the outcome, the code of a reason, and what the text has.
-const CASES: [(&str, &str, &str, &str); 36] = [
+const CASES: [(&str, &str, &str, &str); 38] = [
     (
         "web.test.svc.cluster.local A",
         "answered",
@@ -207,6 +207,13 @@ const CASES: [(&str, &str, &str, &str); 36] = [
         "*.wild.example.org.",
     ),
     ("a.sub.example.org", "referral", "delegation", "delegated"),
+    (
+        "x.old.example.org",
+        "answered",
+        "dname",
+        "the DNAME of old.example.org. redirects it",
+    ),
+    ("x.old.example.org", "answered", "wildcard", "192.0.2.9"),
     (
         "nope.example.org",
         "nxdomain",

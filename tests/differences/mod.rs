@@ -365,16 +365,6 @@ const OF_ZONES: &[Difference] = &[
         "crates/directives/src/file/tests.rs",
     ),
     elsewhere(
-        "dname",
-        [
-            "DNAME in a zone file",
-            "answered, with the CNAME that it makes",
-            "the file is refused",
-            "not done yet; write the names below it one by one, or a wildcard CNAME",
-        ],
-        "crates/zonefile/src/tests/faults.rs",
-    ),
-    elsewhere(
         "link-addresses",
         [
             "addresses of `ns.dns` that hold on one link alone (`fe80::…`)",

@@ -1,9 +1,9 @@
 //! What a server has to answer that holds these zones and nothing else: RFC 1034 section 4.3.2, with
-//! RFC 4592's wildcards and RFC 8020's names between names.
+//! RFC 4592's wildcards, RFC 6672's DNAMEs and RFC 8020's names between names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::wire::{CNAME, Message, NS, Record, SOA};
+use super::wire::{CNAME, DNAME, Message, NS, Record, SOA};
 
 /// How many aliases are followed.
 const CHAIN: usize = 10;
@@ -101,7 +101,28 @@ impl Contents {
         self.follow(name, qtype, 0)
     }
 
+    /// The DNAME that redirects a name, and the CNAME that it makes.
+    fn redirection(&self, name: &str) -> Option<[Record; 2]> {
+        let zone = self.zone_of(name)?;
+        let above = std::iter::successors(parent(name), |name| parent(name));
+        let mut above = above.filter(|owner| is_below(owner, zone));
+        let dname = above.find_map(|owner| self.rrsets.get(&(owner.to_owned(), DNAME)))?;
+        let dname = dname.first().expect("an RRset is not empty").clone();
+        let cname = Record {
+            owner: name.to_owned(),
+            rtype: CNAME,
+            data: format!("{}{}", &name[..name.len() - dname.owner.len()], dname.data),
+            ..dname.clone()
+        };
+        Some([dname, cname])
+    }
+
     fn follow(&self, name: &str, qtype: u16, depth: usize) -> Reply {
+        if let Some([dname, cname]) = self.redirection(name) {
+            let mut reply = self.follow_alias(name, &cname.data, qtype, depth);
+            reply.answers.extend([dname, cname]);
+            return reply;
+        }
         let star = self.wildcard(name);
         let node = star.as_deref().unwrap_or(name);
         let rrset = |rtype: u16| -> Option<BTreeSet<Record>> {
@@ -127,16 +148,20 @@ impl Contents {
             };
         };
         let target = alias.first().expect("an RRset is not empty").data.clone();
-        let mut reply = if depth < CHAIN && self.zone_of(&target) == self.zone_of(name) {
-            self.follow(&target, qtype, depth + 1)
-        } else {
-            Reply {
-                rcode: 0,
-                answers: BTreeSet::new(),
-                soa: None,
-            }
-        };
+        let mut reply = self.follow_alias(name, &target, qtype, depth);
         reply.answers.extend(alias);
         reply
+    }
+
+    /// The answer to the target of an alias, empty if the alias leaves its zone.
+    fn follow_alias(&self, name: &str, target: &str, qtype: u16, depth: usize) -> Reply {
+        if depth < CHAIN && self.zone_of(target) == self.zone_of(name) {
+            return self.follow(target, qtype, depth + 1);
+        }
+        Reply {
+            rcode: 0,
+            answers: BTreeSet::new(),
+            soa: None,
+        }
     }
 }

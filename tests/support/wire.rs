@@ -36,6 +36,7 @@ pub const MX: u16 = 15;
 pub const TXT: u16 = 16;
 pub const AAAA: u16 = 28;
 pub const SRV: u16 = 33;
+pub const DNAME: u16 = 39;
 pub const OPT: u16 = 41;
 pub const IXFR: u16 = 251;
 pub const AXFR: u16 = 252;
@@ -183,7 +184,7 @@ impl Record {
         let [owner, ttl, "IN", name, data] = parts[..] else {
             panic!("not `owner TTL IN TYPE data`: {line}");
         };
-        let known = [A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SRV];
+        let known = [A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SRV, DNAME];
         let rtype = known.into_iter().find(|rtype| type_name(*rtype) == name);
         let rtype = rtype
             .or_else(|| name.strip_prefix("TYPE")?.parse().ok())
@@ -235,6 +236,7 @@ pub fn type_name(rtype: u16) -> String {
         TXT => "TXT",
         AAAA => "AAAA",
         SRV => "SRV",
+        DNAME => "DNAME",
         OPT => "OPT",
         other => return format!("TYPE{other}"),
     };
@@ -384,6 +386,10 @@ fn data_text(data: &RData) -> String {
             other
                 .emit(&mut BinEncoder::new(&mut octets))
                 .expect("what was read can be written");
+            if other.record_type() == RecordType::from(DNAME) {
+                let name = Name::read(&mut BinDecoder::new(&octets));
+                return name_text(&name.expect("a DNAME has a whole name"));
+            }
             let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
             format!("\\# {} {hex}", octets.len())
         }

@@ -19,6 +19,8 @@ impl Rcode {
     pub const NOTIMP: Self = Self(4);
     /// The server refuses to answer.
     pub const REFUSED: Self = Self(5);
+    /// A DNAME makes a name that is too long (RFC 6672 section 2.2).
+    pub const YXDOMAIN: Self = Self(6);
     /// The server has no authority for the zone, or the requester has no permission (RFC 2136, RFC 8945).
     pub const NOTAUTH: Self = Self(9);
     /// An EDNS version we do not speak (RFC 6891 section 9); needs OPT.

@@ -201,27 +201,9 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
     } = of;
     let contents = &version.contents;
     let (apex, serial) = (contents.apex(), version.serial);
-    let name_of = |wire: Option<&[u8]>| {
-        let name = Name::from_wire(wire.unwrap_or(question.name));
-        name.expect("the question and the zone have whole names")
-    };
-    let mut records: Vec<Record> = Vec::new();
+    let name_of = |wire: Option<&[u8]>| name_of(wire.unwrap_or(question.name));
     let mut reasons = Vec::new();
-    // A synthesized name is no record of the zone.
-    let is_synthesized = of.synthesized.is_some() && matches!(answer.end, End::Data);
-    let held = answer.links().count() - usize::from(is_synthesized);
-    for link in answer.links().take(held) {
-        let asked = name_of(link.owner);
-        let LinkSet::Rrset(rrset) = link.set else {
-            continue;
-        };
-        let owner = source_of(contents, &asked);
-        if owner != asked {
-            let text = format!("{asked} does not exist: the wildcard {owner} answers for it");
-            reasons.push(Reason::new("wildcard", text));
-        }
-        records.extend(rrset.records(owner.as_wire(), 0).map(|rr| rr.to_record()));
-    }
+    let records = records_of(of, question, &mut reasons);
     let from = format!("zone {apex} serial {serial}");
     let (outcome, says) = match (answer.end, of.synthesized) {
         (_, Some(name)) => ("live", synthesized(&name)),
@@ -232,6 +214,13 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
             );
             reasons.push(Reason::new("delegation", text));
             ("referral", format!("delegated, by {from}"))
+        }
+        (End::TooLong { at }, None) => {
+            let name = name_of(at);
+            let says = format!(
+                "YXDOMAIN: in {from} a DNAME makes a name of more than 255 bytes from {name}"
+            );
+            ("yxdomain", says)
         }
         (End::NxDomain { at }, None) => {
             let says = format!("NXDOMAIN: {from} has no name {}", name_of(at));
@@ -262,6 +251,49 @@ fn answered(of: &ZoneAnswer<'_>, question: &Question<'_>) -> Finding {
         records,
         reasons,
     }
+}
+
+/// The name of a question or of a zone.
+fn name_of(wire: &[u8]) -> Name {
+    Name::from_wire(wire).expect("the question and the zone have whole names")
+}
+
+/// The records of the zone in an answer, with their owners in the zone. Adds the reasons for names that have none.
+fn records_of(
+    of: &ZoneAnswer<'_>,
+    question: &Question<'_>,
+    reasons: &mut Vec<Reason>,
+) -> Vec<Record> {
+    let ZoneAnswer {
+        version, answer, ..
+    } = of;
+    let mut records: Vec<Record> = Vec::new();
+    // A synthesized name is no record of the zone.
+    let is_synthesized = of.synthesized.is_some() && matches!(answer.end, End::Data);
+    let held = answer.links().count() - usize::from(is_synthesized);
+    let mut is_redirected = false;
+    for link in answer.links().take(held) {
+        let LinkSet::Rrset(rrset) = link.set else {
+            continue;
+        };
+        let asked = name_of(link.owner(question.name));
+        if link.skip > 0 {
+            is_redirected = true;
+            let name = name_of(link.name.unwrap_or(question.name));
+            let text = format!("{name} does not exist: the DNAME of {asked} redirects it");
+            reasons.push(Reason::new("dname", text));
+        } else if std::mem::take(&mut is_redirected) {
+            // The CNAME that the DNAME makes is no record of the zone.
+            continue;
+        }
+        let owner = source_of(&version.contents, &asked);
+        if owner != asked {
+            let text = format!("{asked} does not exist: the wildcard {owner} answers for it");
+            reasons.push(Reason::new("wildcard", text));
+        }
+        records.extend(rrset.records(owner.as_wire(), 0).map(|rr| rr.to_record()));
+    }
+    records
 }
 
 /// The owner whose records answer a name: the name itself, or the wildcard of its closest encloser.

@@ -10,7 +10,7 @@ use dns::tsig::{self, Refusal, TsigError, Verdict};
 use dns::{MAX_MESSAGE_OCTETS, Mark, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags};
 use tracing::{debug, warn};
 use transfer::{SecondaryRequest, unix_seconds};
-use zone::lookup::{Link, LinkSet, each_additional, lookup};
+use zone::lookup::{Link, LinkSet, Redirects, each_additional, lookup};
 
 use crate::exchange::{Asker, Exchange, Outcome, Scratch, Signer};
 use crate::message::CLASS_IN;
@@ -260,9 +260,11 @@ impl Exchange<'_> {
         let Some(version) = version.as_deref() else {
             return self.fail_with(scratch, Rcode::SERVFAIL, Some(Extended::NOT_READY));
         };
+        let redirects = Redirects::default();
+        let (name, key) = (&scratch.lower, &mut scratch.key);
         let answer = ZoneAnswer {
             version,
-            answer: lookup(version, &scratch.lower, qtype, &mut scratch.key),
+            answer: lookup(version, name, qtype, &redirects, key),
             is_stale: zone.may_be_old(),
             synthesized: None,
         };
@@ -289,7 +291,7 @@ impl Exchange<'_> {
         let turn = scratch.dice.turn(shape.shuffles);
         let fits = answer
             .links()
-            .all(|link| write_link(writer, version, &link, turn))
+            .all(|link| write_link(writer, version, &link, self.query.name(), turn))
             && (!answer.is_negative() || write_negative(writer, version))
             && answer
                 .referral()

@@ -186,26 +186,28 @@ impl Exchange<'_> {
     }
 }
 
-/// Writes one RRset of an answer; false when it does not fit. `turn` is a random number that rotates addresses and mail
-/// exchangers.
+/// Writes one RRset of an answer; false when it does not fit. `question` is the question's name, `turn` is a random
+/// number that rotates addresses and mail exchangers.
 pub(super) fn write_link(
     writer: &mut MessageWriter,
     version: &Version,
     link: &Link<'_>,
+    question: &[u8],
     turn: Option<u32>,
 ) -> bool {
     let soa = version.contents.soa();
-    let (LinkSet::Rrset(rrset), owner) = (link.set, link.owner) else {
-        return match link.owner {
+    let LinkSet::Rrset(rrset) = link.set else {
+        return match link.name {
             None => writer.record_of_question(Section::Answer, version.soa_record()),
             Some(_) => write_soa(writer, Section::Answer, version, soa.ttl),
         };
     };
-    let mut put = |rr| match owner {
-        None => writer.record_of_question(Section::Answer, rr),
-        Some(_) => writer.record(Section::Answer, rr),
+    let is_of_question = link.name.is_none() && link.skip == 0;
+    let mut put = |rr| match is_of_question {
+        true => writer.record_of_question(Section::Answer, rr),
+        false => writer.record(Section::Answer, rr),
     };
-    let records = || rrset.records(owner.unwrap_or(&[0]), 0);
+    let records = || rrset.records(link.owner(question), 0);
     match turn {
         Some(turn) if rrset.count > 1 && is_shuffled(rrset.rtype) => {
             let first = usize::try_from(turn).unwrap_or(0) % rrset.count;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 use dns::Name;
-use zone::lookup::{Answer, End, lookup_with_synthesized, rrset_for};
+use zone::lookup::{Answer, End, Redirects, lookup_with_synthesized, rrset_for};
 use zone::{Node, Version, Zone};
 
 use crate::message::{CLASS_IN, Question};
@@ -24,6 +24,8 @@ pub struct View<'b> {
     is_signed: bool,
     /// The records of the synthesized name in the answer.
     synthesized: OnceCell<Option<Node>>,
+    /// The names that DNAMEs make in the answer.
+    redirects: Redirects,
 }
 
 impl<'b> View<'b> {
@@ -45,6 +47,7 @@ impl<'b> View<'b> {
             has_next,
             is_signed,
             synthesized: OnceCell::new(),
+            redirects: Redirects::default(),
         }
     }
 
@@ -142,12 +145,14 @@ pub fn resolve<'v>(
         return Resolution::NotReady;
     };
     let mut said = Synthesized::Missing;
-    let mut answer = lookup_with_synthesized(version, question.name, question.qtype, key, |name| {
+    let is_synthesized = |name: &[u8]| {
         if !view.is_signed {
             said = beside.answer(version, name);
         }
         !matches!(said, Synthesized::Missing)
-    });
+    };
+    let (name, qtype, redirects) = (question.name, question.qtype, &view.redirects);
+    let mut answer = lookup_with_synthesized(version, name, qtype, redirects, key, is_synthesized);
     let mut synthesized = None;
     match (answer.end, said) {
         (End::Synthesized { at }, Synthesized::Exists { node, by }) => {
@@ -176,6 +181,7 @@ pub fn resolve<'v>(
         | End::NoData { .. }
         | End::NxDomain { .. }
         | End::Synthesized { .. }
+        | End::TooLong { .. }
         | End::Referral(_) => Resolution::Answer(answer),
     }
 }

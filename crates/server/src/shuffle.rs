@@ -37,7 +37,7 @@ impl Dice {
 /// Sorts a section in CoreDNS's order: aliases, other records, addresses, mail exchangers. Returns the last two parts.
 pub fn parts(records: &mut [Record]) -> [&mut [Record]; 2] {
     let class = |record: &Record| match record.rtype {
-        Rtype::CNAME => 0,
+        Rtype::CNAME | Rtype::DNAME => 0,
         Rtype::A | Rtype::AAAA => 2,
         Rtype::MX => 3,
         _ => 1_u8,

@@ -82,8 +82,7 @@ fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
         match link.set {
             LinkSet::Soa => reply.answers.push(soa_at(version.contents.soa().ttl)),
             LinkSet::Rrset(rrset) => {
-                let owner = link.owner.unwrap_or(asked.as_wire());
-                let records = rrset.records(owner, 0);
+                let records = rrset.records(link.owner(asked.as_wire()), 0);
                 reply.answers.extend(records.map(|rr| rr.to_record()));
             }
         }
@@ -132,7 +131,10 @@ async fn follow(mut reply: Reply, target: Name, request: &mut Request, next: Nex
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{ask, chain_around};
+    use std::sync::Arc;
+
+    use crate::chain::Handler;
+    use crate::testing::{Counting, ask, chain_around};
     use zone::testing::zone;
 
     #[test]
@@ -142,5 +144,20 @@ mod tests {
         let said = ask(&server, "out.z. A");
         assert_eq!(said, "NOERROR | out.z. 60 IN CNAME no.y.");
         assert!(ask(&server, "no.y. A").starts_with("NXDOMAIN ; y."));
+    }
+
+    #[test]
+    fn an_alias_that_a_dname_makes_leads_to_what_another_handler_answers() {
+        let lines = &["old DNAME y.", "in DNAME new", "a.new A 10.0.0.9"];
+        let after: Vec<Arc<dyn Handler>> = vec![Arc::new(Counting::default())];
+        let server = chain_around(vec![], vec![zone("z.", 1, lines)], after);
+        assert_eq!(
+            ask(&server, "a.in.z. A"),
+            "NOERROR | in.z. 60 IN DNAME new.z. a.in.z. 60 IN CNAME a.new.z. a.new.z. 60 IN A 10.0.0.9"
+        );
+        assert_eq!(
+            ask(&server, "a.old.z. A"),
+            "NOERROR | old.z. 60 IN DNAME y. a.old.z. 60 IN CNAME a.y. a.y. 300 IN A 10.0.0.1"
+        );
     }
 }

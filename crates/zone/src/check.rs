@@ -235,7 +235,8 @@ pub fn check(apex: &Name, key: &[u8], node: Option<&Node>) -> Findings {
     }
     let stands_wrong = |alias| match alias {
         Rtype::CNAME => key.is_empty() || types > 1 || count(alias) > 1,
-        _ => count(alias) > 1,
+        // RFC 6672 section 2.4.
+        _ => count(alias) > 1 || (!key.is_empty() && count(Rtype::NS) > 0),
     };
     for alias in [Rtype::CNAME, Rtype::DNAME] {
         if count(alias) > 0 && stands_wrong(alias) {
@@ -303,6 +304,12 @@ mod tests {
                 Some("a.z. has CNAME beside records that are not allowed there"),
             ),
             ("a.z.", &[(39, 1, 4), (1, 1, 4)], None),
+            ("z.", &[(2, 1, 4), (39, 1, 4)], None),
+            (
+                "a.z.",
+                &[(2, 1, 4), (39, 1, 4)],
+                Some("a.z. has DNAME beside records that are not allowed there"),
+            ),
             (
                 "a.z.",
                 &[(39, 2, 4)],

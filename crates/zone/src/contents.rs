@@ -21,8 +21,8 @@ pub struct Contents {
     octets: usize,
     /// The number of wildcards (RFC 4592 section 2.1.1), so that zones without them pay nothing for them.
     wildcards: usize,
-    /// The number of zone cuts: owners below the apex with NS records.
-    cuts: usize,
+    /// The number of zone cuts (owners below the apex with NS records) and of owners with a DNAME.
+    cuts_and_dnames: usize,
 }
 
 impl Contents {
@@ -36,7 +36,7 @@ impl Contents {
             records: 0,
             octets: 0,
             wildcards: 0,
-            cuts: 0,
+            cuts_and_dnames: 0,
         }
     }
 
@@ -109,10 +109,10 @@ impl Contents {
         self.wildcards > 0
     }
 
-    /// Whether the zone has delegations.
+    /// Whether the zone has delegations or DNAMEs.
     #[must_use]
-    pub const fn has_cuts(&self) -> bool {
-        self.cuts > 0
+    pub const fn has_cuts_or_dnames(&self) -> bool {
+        self.cuts_and_dnames > 0
     }
 
     /// The node with this sort key.
@@ -174,7 +174,7 @@ impl Contents {
         self.records += node.record_count();
         self.octets += node.wire_octets(&self.apex);
         self.wildcards += usize::from(node.is_wildcard());
-        self.cuts += usize::from(node.is_cut());
+        self.cuts_and_dnames += usize::from(node.is_cut_or_has_dname());
     }
 
     fn count_out(&mut self, node: Option<&Node>) {
@@ -182,7 +182,7 @@ impl Contents {
             self.records -= node.record_count();
             self.octets -= node.wire_octets(&self.apex);
             self.wildcards -= usize::from(node.is_wildcard());
-            self.cuts -= usize::from(node.is_cut());
+            self.cuts_and_dnames -= usize::from(node.is_cut_or_has_dname());
         }
     }
 

@@ -7,9 +7,10 @@
 //! wildcard answers for names that do not exist below its closest encloser (RFC 4592), unless the name is a
 //! synthesized name.
 //!
-//! # Not implemented
-//! DNAME: zone files that have it are refused.
+//! A name below a DNAME is answered with the DNAME and a CNAME that is made from it (RFC 6672 section 3.2), which is
+//! followed as any other. A DNAME at a wildcard answers for its own type alone (RFC 6672 section 3.3).
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use dns::{Rcode, Rdata, RrRef, Rtype, SortKey};
@@ -22,8 +23,10 @@ pub const MAX_ALIASES: usize = 8;
 /// The answer of a version to a question.
 #[derive(Debug)]
 pub struct Answer<'v> {
-    /// The nodes whose CNAME was followed, in order.
+    /// The nodes whose CNAME or DNAME was followed, in order.
     aliases: [Option<&'v Node>; MAX_ALIASES],
+    /// The CNAMEs that were made from DNAMEs.
+    redirects: &'v Redirects,
     /// The RRset of the requested type.
     data: Option<LinkSet<'v>>,
     /// The end of the answer.
@@ -55,6 +58,11 @@ pub enum End<'v> {
     },
     /// With a name at or below a zone cut.
     Referral(Referral<'v>),
+    /// With a DNAME that makes a name of more than 255 octets (RFC 6672 section 2.2).
+    TooLong {
+        /// The last name.
+        at: Option<&'v [u8]>,
+    },
 }
 
 /// The name servers of a zone cut.
@@ -71,10 +79,27 @@ pub struct Referral<'v> {
 /// One RRset of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'v> {
-    /// The owner; `None` for the name in the question.
-    pub owner: Option<&'v [u8]>,
+    /// The name that was looked up; `None` for the name in the question.
+    pub name: Option<&'v [u8]>,
+    /// The length of that name's labels below the owner, in bytes of its wire form. Only the owner of a DNAME is not
+    /// the name itself.
+    pub skip: usize,
     /// The records.
     pub set: LinkSet<'v>,
+}
+
+impl<'v> Link<'v> {
+    /// The owner, given the name in the question.
+    #[must_use]
+    pub fn owner<'n>(&self, question: &'n [u8]) -> &'n [u8]
+    where
+        'v: 'n,
+    {
+        self.name
+            .unwrap_or(question)
+            .get(self.skip..)
+            .unwrap_or_default()
+    }
 }
 
 /// The records of one RRset of an answer.
@@ -84,6 +109,42 @@ pub enum LinkSet<'v> {
     Rrset(RrsetRef<'v>),
     /// The zone's SOA.
     Soa,
+}
+
+/// The CNAMEs that are made from DNAMEs for one question. Without a DNAME they take no memory.
+#[derive(Debug, Default)]
+pub struct Redirects(OnceCell<Box<[OnceCell<Redirect>; MAX_ALIASES]>>);
+
+/// A name below a DNAME.
+#[derive(Debug)]
+struct Redirect {
+    /// The length of the name's labels below the DNAME, in bytes of its wire form.
+    skip: usize,
+    /// The data of the CNAME as [`RrsetRef`] has it; `None` if its name would be too long.
+    data: Option<Box<[u8]>>,
+}
+
+impl Redirect {
+    /// Replaces the end of a name (RFC 6672 section 2.2).
+    fn new(name: &[u8], skip: usize, dname: &RrsetRef<'_>) -> Option<Self> {
+        let target = Rdata::name_at(Rtype::DNAME, dname.data().next()?)?;
+        let front = name.get(..skip)?;
+        let length = u8::try_from(front.len() + target.len()).ok();
+        let data = length.map(|length| [&[0, length], front, target].concat().into());
+        Some(Self { skip, data })
+    }
+}
+
+impl Redirects {
+    /// The redirection at this place of the answer.
+    fn at(&self, place: usize) -> Option<&Redirect> {
+        self.0.get()?.get(place)?.get()
+    }
+
+    fn put(&self, place: usize, redirect: Redirect) -> Option<&Redirect> {
+        let places = self.0.get_or_init(Box::default);
+        Some(places.get(place)?.get_or_init(|| redirect))
+    }
 }
 
 /// The result of looking up one name.
@@ -96,18 +157,45 @@ enum Found<'v> {
     Synthesized,
     /// A delegation: the length of the cut's key, and its NS.
     Cut(usize, RrsetRef<'v>),
+    /// A DNAME above the name: the length of its key, its node and RRset.
+    Redirect(usize, &'v Node, RrsetRef<'v>),
 }
 
 impl<'v> Answer<'v> {
     /// The RRsets of the answer section in order: aliases, then the RRset of the requested type.
     pub fn links(&self) -> impl Iterator<Item = Link<'v>> {
-        let nodes = self.aliases.iter().map_while(|node| *node);
-        let aliases = nodes.filter_map(|node| node.rrset(Rtype::CNAME));
-        let sets = aliases.map(LinkSet::Rrset).chain(self.data);
-        sets.scan(None, |next, set| {
-            let owner = std::mem::replace(next, set.alias_target());
-            Some(Link { owner, set })
+        let nodes = self.aliases.iter().map_while(|node| *node).enumerate();
+        let aliases = nodes.flat_map(|(place, node)| self.alias(place, node));
+        let data = self.data.map(|set| (0, set));
+        aliases.chain(data).scan(None, |name, (skip, set)| {
+            let link = Link {
+                name: *name,
+                skip,
+                set,
+            };
+            *name = set.alias_target().or(*name);
+            Some(link)
         })
+    }
+
+    /// The RRsets of one alias, with the length of the labels that their owner lacks: a CNAME, or a DNAME with the
+    /// CNAME that is made from it.
+    fn alias(
+        &self,
+        place: usize,
+        node: &'v Node,
+    ) -> impl Iterator<Item = (usize, LinkSet<'v>)> + use<'v> {
+        let redirect = self.redirects.at(place);
+        let dname = redirect.and_then(|it| Some((it.skip, node.rrset(Rtype::DNAME)?)));
+        let cname = match (redirect, dname) {
+            (Some(redirect), Some((_, dname))) => redirect
+                .data
+                .as_deref()
+                .map(|data| RrsetRef::of_one(Rtype::CNAME, dname.ttl, data)),
+            (_, _) => node.rrset(Rtype::CNAME),
+        };
+        let sets = dname.into_iter().chain(cname.map(|cname| (0, cname)));
+        sets.map(|(skip, set)| (skip, LinkSet::Rrset(set)))
     }
 
     /// The response code.
@@ -115,6 +203,7 @@ impl<'v> Answer<'v> {
     pub const fn rcode(&self) -> Rcode {
         match self.end {
             End::NxDomain { .. } => Rcode::NXDOMAIN,
+            End::TooLong { .. } => Rcode::YXDOMAIN,
             End::Data
             | End::Alias(_)
             | End::NoData { .. }
@@ -138,7 +227,8 @@ impl<'v> Answer<'v> {
             | End::Alias(_)
             | End::NoData { .. }
             | End::NxDomain { .. }
-            | End::Synthesized { .. } => None,
+            | End::Synthesized { .. }
+            | End::TooLong { .. } => None,
         }
     }
 
@@ -194,6 +284,21 @@ impl<'v> Answer<'v> {
                 Found::Empty => return End::NoData { at: owner },
                 Found::Missing => return End::NxDomain { at: owner },
                 Found::Synthesized => return End::Synthesized { at: owner },
+                Found::Redirect(end, node, dname) => {
+                    if place == MAX_ALIASES {
+                        return owner.map_or(End::Data, End::Alias);
+                    }
+                    let labels = key[end..].iter().filter(|octet| **octet == 0).count();
+                    let skip = octets_of_labels(name, labels);
+                    match self.redirect(place, name, skip, (node, dname)) {
+                        Some(target) if self.has_link_at(target, lower_name) => {
+                            return End::Alias(target);
+                        }
+                        Some(target) => owner = Some(target),
+                        None => return End::TooLong { at: owner },
+                    }
+                    continue;
+                }
             };
             if let Some(rrset) = rrset_for(node, qtype) {
                 return self.end_with(LinkSet::Rrset(rrset));
@@ -216,6 +321,28 @@ impl<'v> Answer<'v> {
         End::Data
     }
 
+    /// Redirects a name below a DNAME, and returns its new name; `None` if that is too long.
+    fn redirect(
+        &mut self,
+        place: usize,
+        name: &[u8],
+        skip: usize,
+        (node, dname): (&'v Node, RrsetRef<'v>),
+    ) -> Option<&'v [u8]> {
+        self.aliases[place] = Some(node);
+        let redirect = Redirect::new(name, skip, &dname)?;
+        let data = self.redirects.put(place, redirect)?.data.as_deref()?;
+        RrsetRef::of_one(Rtype::CNAME, dname.ttl, data)
+            .data()
+            .next()
+    }
+
+    /// Whether a name was looked up already.
+    fn has_link_at(&self, name: &[u8], question: &[u8]) -> bool {
+        let mut links = self.links();
+        links.any(|link| name.eq_ignore_ascii_case(link.name.unwrap_or(question)))
+    }
+
     fn end_with(&mut self, set: LinkSet<'v>) -> End<'v> {
         self.data = Some(set);
         End::Data
@@ -233,15 +360,17 @@ impl<'v> LinkSet<'v> {
     }
 }
 
-/// Looks up a type at a name of the zone. The name is in wire form and lower case; `key` is scratch space.
+/// Looks up a type at a name of the zone. The name is in wire form and lower case; `redirects` is new, `key` is scratch
+/// space.
 #[must_use]
 pub fn lookup<'v>(
     version: &'v Version,
     lower_name: &[u8],
     qtype: Rtype,
+    redirects: &'v Redirects,
     key: &mut Vec<u8>,
 ) -> Answer<'v> {
-    lookup_with_synthesized(version, lower_name, qtype, key, |_| false)
+    lookup_with_synthesized(version, lower_name, qtype, redirects, key, |_| false)
 }
 
 /// Like [`lookup`], with synthesized names: `is_synthesized` says whether a name that the version does not hold is
@@ -251,11 +380,13 @@ pub fn lookup_with_synthesized<'n, 'v: 'n>(
     version: &'v Version,
     lower_name: &'n [u8],
     qtype: Rtype,
+    redirects: &'v Redirects,
     key: &mut Vec<u8>,
     mut is_synthesized: impl FnMut(&'n [u8]) -> bool,
 ) -> Answer<'v> {
     let mut answer = Answer {
         aliases: [None; MAX_ALIASES],
+        redirects,
         data: None,
         end: End::Data,
     };
@@ -270,11 +401,10 @@ fn find<'v>(
     qtype: Rtype,
     is_synthesized: impl FnOnce() -> bool,
 ) -> Found<'v> {
-    if contents.has_cuts()
-        && let Some((end, servers)) = cut_above(contents, key)
-        && !(qtype == Rtype::DS && end == key.len())
+    if contents.has_cuts_or_dnames()
+        && let Some(found) = above(contents, key, qtype)
     {
-        return Found::Cut(end, servers);
+        return found;
     }
     match contents.get(key) {
         Some(node) => Found::Node(node),
@@ -293,11 +423,18 @@ fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
         .map(|(at, _)| at + 1)
 }
 
-/// The highest zone cut at or above a key.
-fn cut_above<'v>(contents: &'v Contents, key: &[u8]) -> Option<(usize, RrsetRef<'v>)> {
-    ends(key).find_map(|end| {
-        let servers = contents.get(&key[..end])?.rrset(Rtype::NS)?;
-        Some((end, servers))
+/// The highest zone cut at or above a key, or DNAME above it. The DS of a cut is answered by the zone above it.
+fn above<'v>(contents: &'v Contents, key: &[u8], qtype: Rtype) -> Option<Found<'v>> {
+    [0].into_iter().chain(ends(key)).find_map(|end| {
+        let node = contents.get(&key[..end])?;
+        if end > 0
+            && !(qtype == Rtype::DS && end == key.len())
+            && let Some(servers) = node.rrset(Rtype::NS)
+        {
+            return Some(Found::Cut(end, servers));
+        }
+        let dname = node.rrset(Rtype::DNAME).filter(|_| end < key.len())?;
+        Some(Found::Redirect(end, node, dname))
     })
 }
 

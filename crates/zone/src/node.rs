@@ -151,6 +151,11 @@ impl Node {
         !self.key().is_empty() && self.rrset(Rtype::NS).is_some()
     }
 
+    /// Whether the node separates names below it from the zone: it is a zone cut, or has a DNAME.
+    pub(crate) fn is_cut_or_has_dname(&self) -> bool {
+        self.is_cut() || self.rrset(Rtype::DNAME).is_some()
+    }
+
     /// The number of records.
     #[must_use]
     pub fn record_count(&self) -> usize {
@@ -222,6 +227,16 @@ pub struct RrsetRef<'a> {
 }
 
 impl<'a> RrsetRef<'a> {
+    /// An RRset of one record: the length of its data in two octets, and the data.
+    pub(crate) const fn of_one(rtype: Rtype, ttl: Ttl, octets: &'a [u8]) -> Self {
+        Self {
+            rtype,
+            ttl,
+            count: 1,
+            octets,
+        }
+    }
+
     /// The data of each record, in ascending order.
     pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.block();

@@ -1,6 +1,7 @@
 //! Checks a zone file whose lines are all readable.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use dns::{Name, Rdata, Rtype, SortKey};
 
@@ -150,10 +151,6 @@ impl Check<'_> {
                 );
                 problems.push(record.spot.problem(message));
             }
-            if rtype == Rtype::DNAME {
-                let message = "DNAME is not supported: write the names below it one by one";
-                problems.push(record.spot.problem(message.to_owned()));
-            }
         }
         // RFC 1034 section 3.6.2, RFC 2181 section 10.1.
         if let Some(alias) = self.of_type(places, Rtype::CNAME).next() {
@@ -172,6 +169,45 @@ impl Check<'_> {
             }
         }
         self.check_cut(owner, places, problems);
+        self.check_dname(owner, places, problems);
+    }
+
+    /// Checks that a name has one DNAME, is not delegated too, and has no names below it (RFC 6672 section 2.4).
+    fn check_dname(&self, owner: &Name, places: &[usize], problems: &mut Vec<FileProblem>) {
+        let Some(dname) = self.of_type(places, Rtype::DNAME).next() else {
+            return;
+        };
+        let (is_apex, spot) = (owner == self.apex, &dname.spot);
+        for other in self.of_type(places, Rtype::DNAME) {
+            if other.record.rdata != dname.record.rdata {
+                let message = format!("{owner} has a DNAME at {spot} and another one here");
+                problems.push(other.spot.problem(message));
+            }
+        }
+        for server in self.of_type(places, Rtype::NS).filter(|_| !is_apex) {
+            let message = format!("{owner} has a DNAME at {spot} and NS here: remove one of them");
+            problems.push(server.spot.problem(message));
+        }
+        // The apex of a cluster's zone is the cluster's.
+        if is_apex && self.role == Role::Overlay {
+            return;
+        }
+        let Some(key) = owner.sort_key(self.apex) else {
+            return;
+        };
+        let from = (Bound::Excluded(&key), Bound::Unbounded);
+        let below = self.owners.range::<SortKey, _>(from);
+        let below = below.take_while(|(it, _)| it.as_bytes().starts_with(key.as_bytes()));
+        for (_, places) in below {
+            let Some(hidden) = places.first().map(|place| &self.records[*place]) else {
+                continue;
+            };
+            let name = &hidden.record.owner;
+            let message = format!(
+                "{name} is below the DNAME of {owner} at {spot}, which redirects it: remove one of them"
+            );
+            problems.push(hidden.spot.problem(message));
+        }
     }
 
     /// Checks that a delegation is not at a wildcard (RFC 4592 section 4.2), and has glue for name servers below it.

@@ -317,6 +317,7 @@ secondary=yes
 xfr-cycle-interval=1
 allow-notify-from={ip}
 disable-axfr=no
+dname-processing=yes
 allow-axfr-ips=127.0.0.1
 cache-ttl=0
 query-cache-ttl=0

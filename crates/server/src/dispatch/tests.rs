@@ -325,3 +325,44 @@ fn a_referral_has_glue_and_is_not_authoritative() {
     assert!(message.metadata.truncation && !message.metadata.authoritative);
     assert!(message.authorities.is_empty() && message.additionals.is_empty());
 }
+
+/// RFC 6672 sections 2.2, 3.1 and 5.3.1: the DNAME, the CNAME with its TTL, and what it leads to.
+#[test]
+fn a_name_below_a_dname_is_answered_with_both_aliases() {
+    let long = ["l".repeat(63), "m".repeat(63), "n".repeat(60)].join(".");
+    let line_of_long = format!("long DNAME {long}");
+    let mut desk = Desk::with(&[
+        "old DNAME new",
+        "host.new A 10.0.0.1",
+        "out DNAME elsewhere.",
+        &line_of_long,
+    ]);
+    let lines = |records: &[_]| records.iter().map(line).collect::<Vec<_>>();
+    let message = desk.ask(&query(1, "Host.Old.z.", Rtype::A));
+    assert!(message.metadata.authoritative);
+    assert_eq!(
+        lines(&message.answers)[1..],
+        [
+            "Host.Old.z. 60 IN CNAME host.new.z.",
+            "host.new.z. 60 IN A 10.0.0.1"
+        ]
+    );
+    assert!(lines(&message.answers)[0].starts_with("Old.z. 60 IN "));
+    assert_eq!(u16::from(message.answers[0].record_type()), 39);
+    let message = desk.ask(&query(1, "no.old.z.", Rtype::A));
+    assert_eq!(u16::from(message.metadata.response_code), 3);
+    assert_eq!(message.answers.len(), 2);
+    assert!(lines(&message.authorities)[0].starts_with("z. 7 IN SOA"));
+    let message = desk.ask(&query(1, "a.b.out.z.", Rtype::A));
+    assert_eq!(u16::from(message.metadata.response_code), 0);
+    assert_eq!(
+        lines(&message.answers)[1],
+        "a.b.out.z. 60 IN CNAME a.b.elsewhere."
+    );
+    assert!(message.authorities.is_empty());
+    let name = format!("{}.long.z.", "q".repeat(63));
+    let message = desk.ask(&query(1, &name, Rtype::A));
+    assert_eq!(u16::from(message.metadata.response_code), 6);
+    assert_eq!(message.answers.len(), 1);
+    assert_eq!(u16::from(message.answers[0].record_type()), 39);
+}

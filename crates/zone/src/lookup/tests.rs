@@ -46,7 +46,9 @@ fn said(
     let version = zone.current().unwrap();
     let lower = name(qname).to_lower();
     let mut key = Vec::new();
-    let answer = lookup(&version, lower.as_wire(), qtype.parse().unwrap(), &mut key);
+    let redirects = Redirects::default();
+    let qtype = qtype.parse().unwrap();
+    let answer = lookup(&version, lower.as_wire(), qtype, &redirects, &mut key);
     words(&answer, lower.as_wire()).join(", ")
 }
 
@@ -58,6 +60,7 @@ fn end_of(answer: &Answer<'_>) -> String {
         End::NxDomain { .. } => "nxdomain".to_owned(),
         End::Synthesized { .. } => "beside".to_owned(),
         End::Referral(_) => "referral".to_owned(),
+        End::TooLong { .. } => "too long".to_owned(),
     }
 }
 
@@ -65,7 +68,7 @@ fn end_of(answer: &Answer<'_>) -> String {
 fn ask(qname: &str, qtype: &str) -> String {
     said("z.", LINES, qname, qtype, |answer, _| {
         let links = answer.links().map(|link| {
-            let owner = link.owner.map_or("?".to_owned(), |wire| {
+            let owner = link.name.map_or("?".to_owned(), |wire| {
                 dns::Name::from_wire(wire).unwrap().to_string()
             });
             match link.set {
@@ -160,10 +163,12 @@ fn names_beside_a_version_come_before_its_wildcards() {
         let is_synthesized = |name: &[u8]| name.ends_with(b"\x01b\x01z\0");
         let lower = name(qname);
         let mut key = Vec::new();
+        let redirects = Redirects::default();
         let answer = lookup_with_synthesized(
             &version,
             lower.as_wire(),
             Rtype::A,
+            &redirects,
             &mut key,
             is_synthesized,
         );
@@ -228,7 +233,7 @@ fn ask_wild(qname: &str, qtype: &str) -> String {
             .map(|link| match link.set {
                 LinkSet::Soa => "SOA".to_owned(),
                 LinkSet::Rrset(rrset) => {
-                    let owner = link.owner.map_or("?".to_owned(), shown);
+                    let owner = link.name.map_or("?".to_owned(), shown);
                     format!("{owner} {}", rrset.rtype)
                 }
             })
@@ -242,6 +247,7 @@ fn ask_wild(qname: &str, qtype: &str) -> String {
             | End::Alias(_)
             | End::NoData { .. }
             | End::NxDomain { .. }
+            | End::TooLong { .. }
             | End::Synthesized { .. } => end_of(answer),
         });
         words
@@ -297,11 +303,195 @@ fn at_and_below_a_cut_the_answer_is_a_referral() {
     }
 }
 
+/// A zone with every case of DNAME.
+const REDIRECTED: &[&str] = &[
+    "@ NS ns.elsewhere.",
+    "a DNAME b",
+    "a TXT own",
+    "x.b A 192.0.2.1",
+    "x.b A 192.0.2.2",
+    "y.b CNAME x.a",
+    "c CNAME x.a",
+    "out DNAME elsewhere.",
+    "l1 DNAME l2",
+    "l2 DNAME l1",
+    "self DNAME self",
+    "down DNAME down.down",
+    "to-cut DNAME cut",
+    "cut NS ns.elsewhere.",
+    "below.cut DNAME b",
+    "*.wild DNAME b",
+    "end DNAME .",
+];
+
+/// The answer as text, with the owner of each RRset and the data of aliases.
+fn redirected(apex: &str, lines: &[&str], qname: &str, qtype: &str) -> String {
+    said(apex, lines, qname, qtype, |answer, lower| {
+        let links = answer.links().map(|link| {
+            let LinkSet::Rrset(rrset) = link.set else {
+                return "SOA".to_owned();
+            };
+            let owner = link.owner(lower);
+            let mut records = rrset.records(owner, 0);
+            let first = records.next().unwrap();
+            match rrset.rtype {
+                Rtype::CNAME | Rtype::DNAME => {
+                    dns::RecordText(first).to_string().replace(" IN", "")
+                }
+                _ => format!("{} {}*{}", shown(owner), rrset.rtype, rrset.count),
+            }
+        });
+        links.chain([end_of(answer)]).collect()
+    })
+}
+
+fn shown(wire: &[u8]) -> String {
+    dns::Name::from_wire(wire).unwrap().to_string()
+}
+
+/// RFC 6672 sections 2.2, 2.3 and 3.2.
 #[test]
-fn a_zone_knows_whether_it_has_wildcards_and_cuts() {
+fn names_below_a_dname_are_redirected() {
+    for (qname, qtype, expected) in [
+        (
+            "x.a.z.",
+            "A",
+            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., x.b.z. A*2, end",
+        ),
+        (
+            "x.a.z.",
+            "AAAA",
+            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., nodata",
+        ),
+        (
+            "n.m.a.z.",
+            "A",
+            "a.z. 60 DNAME b.z., n.m.a.z. 60 CNAME n.m.b.z., nxdomain",
+        ),
+        // "not redirected itself"
+        ("a.z.", "TXT", "a.z. TXT*1, end"),
+        ("a.z.", "A", "nodata"),
+        ("a.z.", "DNAME", "a.z. 60 DNAME b.z., end"),
+        (
+            "x.a.z.",
+            "DNAME",
+            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., nodata",
+        ),
+        (
+            "x.a.z.",
+            "CNAME",
+            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., nodata",
+        ),
+        (
+            "x.a.z.",
+            "DS",
+            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., nodata",
+        ),
+    ] {
+        let said = redirected("z.", REDIRECTED, qname, qtype);
+        assert_eq!(said, expected, "{qname} {qtype}");
+    }
+}
+
+#[test]
+fn aliases_and_dnames_lead_to_each_other() {
+    for (qname, qtype, expected) in [
+        (
+            "y.a.z.",
+            "A",
+            "a.z. 60 DNAME b.z., y.a.z. 60 CNAME y.b.z., y.b.z. 60 CNAME x.a.z., a.z. 60 DNAME b.z., \
+             x.a.z. 60 CNAME x.b.z., x.b.z. A*2, end",
+        ),
+        (
+            "c.z.",
+            "A",
+            "c.z. 60 CNAME x.a.z., a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., x.b.z. A*2, end",
+        ),
+        (
+            "w.out.z.",
+            "A",
+            "out.z. 60 DNAME elsewhere., w.out.z. 60 CNAME w.elsewhere., to w.elsewhere.",
+        ),
+        (
+            "w.end.z.",
+            "A",
+            "end.z. 60 DNAME ., w.end.z. 60 CNAME w., to w.",
+        ),
+        (
+            "w.to-cut.z.",
+            "A",
+            "to-cut.z. 60 DNAME cut.z., w.to-cut.z. 60 CNAME w.cut.z., referral",
+        ),
+        ("x.below.cut.z.", "A", "referral"),
+        // RFC 6672 section 3.3: a wildcard gives the record, it does not redirect.
+        ("q.wild.z.", "DNAME", "q.wild.z. 60 DNAME b.z., end"),
+        ("q.wild.z.", "A", "nodata"),
+        ("x.q.wild.z.", "A", "nodata"),
+        (
+            "x.*.wild.z.",
+            "A",
+            "*.wild.z. 60 DNAME b.z., x.*.wild.z. 60 CNAME x.b.z., x.b.z. A*2, end",
+        ),
+    ] {
+        assert_eq!(
+            redirected("z.", REDIRECTED, qname, qtype),
+            expected,
+            "{qname} {qtype}"
+        );
+    }
+}
+
+#[test]
+fn a_dname_at_the_apex_redirects_all_names_but_the_apex() {
+    let lines = &["@ NS ns.y.", "@ DNAME y."];
+    for (qname, qtype, expected) in [
+        ("a.z.", "A", "z. 60 DNAME y., a.z. 60 CNAME a.y., to a.y."),
+        ("z.", "NS", "z. NS*1, end"),
+        ("z.", "SOA", "SOA, end"),
+        ("z.", "A", "nodata"),
+    ] {
+        assert_eq!(
+            redirected("z.", lines, qname, qtype),
+            expected,
+            "{qname} {qtype}"
+        );
+    }
+}
+
+#[test]
+fn loops_of_dnames_end() {
+    assert_eq!(
+        redirected("z.", REDIRECTED, "x.l1.z.", "A"),
+        "l1.z. 60 DNAME l2.z., x.l1.z. 60 CNAME x.l2.z., l2.z. 60 DNAME l1.z., x.l2.z. 60 CNAME x.l1.z., to x.l1.z."
+    );
+    assert_eq!(
+        redirected("z.", REDIRECTED, "x.self.z.", "A"),
+        "self.z. 60 DNAME self.z., x.self.z. 60 CNAME x.self.z., to x.self.z."
+    );
+    let long = redirected("z.", REDIRECTED, "x.down.z.", "A");
+    assert_eq!(long.matches("CNAME").count(), MAX_ALIASES, "{long}");
+}
+
+/// RFC 6672 section 2.2: "the result is a name of more than 255 octets: YXDOMAIN", with the DNAME.
+#[test]
+fn a_name_that_becomes_too_long_is_yxdomain() {
+    let label = "l".repeat(63);
+    let target = format!("a DNAME {label}.{label}.{label}");
+    let lines = &["@ NS ns.y.", target.as_str()];
+    // 3 * 64 octets, `z` and the root make 195: 60 are left.
+    for (octets, is_long) in [(59, false), (60, true)] {
+        let said = redirected("z.", lines, &format!("{}.a.z.", "q".repeat(octets)), "A");
+        assert_eq!(said.ends_with("too long"), is_long, "{said}");
+        assert_eq!(said.contains("CNAME"), !is_long, "{said}");
+        assert!(said.starts_with("a.z. 60 DNAME"), "{said}");
+    }
+}
+
+#[test]
+fn a_zone_knows_whether_it_has_wildcards_cuts_and_dnames() {
     let version = zone("example.", 1, WILD).current().unwrap();
     let mut contents = version.contents.clone();
-    assert!(contents.has_wildcards() && contents.has_cuts());
+    assert!(contents.has_wildcards() && contents.has_cuts_or_dnames());
     let special: Vec<Vec<u8>> = contents
         .nodes()
         .filter(|node| node.is_wildcard() || node.is_cut())
@@ -309,10 +499,12 @@ fn a_zone_knows_whether_it_has_wildcards_and_cuts() {
         .collect();
     assert_eq!(special.len(), 6);
     for key in &special {
-        assert!(contents.has_wildcards() || contents.has_cuts());
+        assert!(contents.has_wildcards() || contents.has_cuts_or_dnames());
         contents.remove(key);
     }
-    assert!(!contents.has_wildcards() && !contents.has_cuts());
+    assert!(!contents.has_wildcards() && !contents.has_cuts_or_dnames());
+    let version = zone("z.", 1, &["@ DNAME y."]).current().unwrap();
+    assert!(version.contents.has_cuts_or_dnames());
     let version = zone("z.", 1, LINES).current().unwrap();
-    assert!(!version.contents.has_wildcards() && !version.contents.has_cuts());
+    assert!(!version.contents.has_wildcards() && !version.contents.has_cuts_or_dnames());
 }

@@ -158,10 +158,6 @@ fn what_a_zone_may_not_hold() {
             &["d/main:5:1: z. is the apex of the zone: it cannot be an alias"],
         ),
         (
-            "a DNAME b",
-            &["d/main:5:1: DNAME is not supported: write the names below it one by one"],
-        ),
-        (
             "a NSEC b A",
             &[
                 "d/main:5:1: NSEC would not match the zone, whose serial is zonewright's: sign the zone on a secondary",
@@ -186,6 +182,42 @@ fn what_a_zone_may_not_hold() {
         (
             "s NS ns.s\nns.s A 192.0.2.1",
             &["s.z. 60 IN NS ns.s.z.", "ns.s.z. 60 IN A 192.0.2.1"],
+        ),
+    ]);
+}
+
+/// RFC 6672 section 2.4.
+#[test]
+fn a_dname_is_alone_among_aliases_and_has_no_names_below_it() {
+    check(&[
+        ("a DNAME b\na DNAME b", &["a.z. 60 IN DNAME b.z."]),
+        (
+            "a DNAME b\nA DNAME c",
+            &["d/main:6:1: a.z. has a DNAME at d/main:5:1 and another one here"],
+        ),
+        (
+            "a DNAME b\na NS c",
+            &["d/main:6:1: a.z. has a DNAME at d/main:5:1 and NS here: remove one of them"],
+        ),
+        (
+            "a CNAME b\na DNAME b",
+            &[
+                "d/main:6:1: a.z. has a CNAME at d/main:5:1 and DNAME here: an alias has no other records",
+            ],
+        ),
+        (
+            "x.y.a A 192.0.2.1\na DNAME b\na A 192.0.2.1\nb.a TXT x\nb.a TXT y\nab TXT z",
+            &[
+                "d/main:5:1: x.y.a.z. is below the DNAME of a.z. at d/main:6:1, which redirects it: remove one of them",
+                "d/main:8:1: b.a.z. is below the DNAME of a.z. at d/main:6:1, which redirects it: remove one of them",
+            ],
+        ),
+        (
+            "@ DNAME y.\nb TXT x",
+            &[
+                "d/main:4:1: ns.z. is below the DNAME of z. at d/main:5:1, which redirects it: remove one of them",
+                "d/main:6:1: b.z. is below the DNAME of z. at d/main:5:1, which redirects it: remove one of them",
+            ],
         ),
     ]);
 }
