@@ -20,12 +20,11 @@ fn main() -> ExitCode {
         Translated::Plugins => return ended(runtime::print_plugins()),
         Translated::Wrong(why) => return Failure::unusable(why).report(),
     };
-    let cli = Cli::parse_from(args);
     let Cli {
         command,
         log_format,
         log_filter,
-    } = cli;
+    } = Cli::parse_from(args);
     if let Err(error) = ops::telemetry::start(log_format, log_filter.as_deref()) {
         return Failure::unusable(error).report();
     }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use zone::journal::ReadError;
 
 use crate::moment::MomentError;
-use crate::order::MOST_REASON_OCTETS;
+
+/// The longest reason of an order: it is stored with the version.
+pub(super) const MOST_REASON_OCTETS: usize = 400;
 
 /// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]

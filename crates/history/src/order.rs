@@ -6,7 +6,7 @@ use std::time::Duration;
 use dns::{Name, Serial};
 use serde_json::json;
 
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, MOST_REASON_OCTETS, Output};
 use crate::moment::{TimeText, parse_age};
 use crate::past::{Order, Past};
 use crate::printable::printable;
@@ -14,8 +14,6 @@ use crate::status::OrderLine;
 
 /// The longest hold: ten years of 365 days.
 const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
-/// The longest reason: it is stored with the version.
-pub(super) const MOST_REASON_OCTETS: usize = 400;
 
 /// The end of a time such as `30m` that begins now.
 pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
