@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dns::{Name, Serial};
+use dns::Name;
 use kubernetes::schema::{CatalogLabels, CatalogMember, catalog_records};
 use ops::millis;
 use provenance::{Cause, ObjectKey, Origin, Verb};
 use zone::{Contents, Edit, Zone, ZoneSet};
 
-use crate::guard::{Ready, name_version, with_cause};
+use crate::ahead::Ahead;
+use crate::guard::{Ready, name_version};
 use crate::plan::CatalogPlan;
 use crate::zone_edit::{ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use crate::{Pipeline, Store};
@@ -29,8 +30,8 @@ pub(super) struct HeldCatalog {
     /// Whether it was compared with the configuration in this run.
     is_settled: bool,
     waiting: Vec<Arc<Zone>>,
-    /// The serial of a secondary. The next must be above it.
-    pub(super) ahead: Option<Serial>,
+    /// The serials that the next one must be above.
+    pub(super) ahead: Ahead,
     /// Causes of the next version, until all members are there.
     pub(super) notes: Vec<Cause>,
 }
@@ -45,7 +46,7 @@ impl HeldCatalog {
         Self {
             zone: zone_of(&plan.zone),
             is_settled: false,
-            ahead: None,
+            ahead: Ahead::default(),
             notes: Vec::new(),
             waiting: members.clone(),
             members,
@@ -166,9 +167,9 @@ impl<S: Store> Pipeline<S> {
                 let ready = Ready {
                     zone: Arc::clone(zone),
                     limits: catalog.plan.retention.memory_limits(),
-                    draft: with_cause(draft),
+                    draft: catalog.ahead.name(draft),
                     wanted: None,
-                    ahead: catalog.ahead,
+                    ahead: catalog.ahead.serial(),
                 };
                 candidates.push(self.next_version(ready, now_ms));
             }
@@ -179,7 +180,7 @@ impl<S: Store> Pipeline<S> {
         for place in due {
             let catalog = &mut self.catalogs[place];
             catalog.is_settled = true;
-            catalog.ahead = None;
+            catalog.ahead.settle(&catalog.zone);
             catalog.waiting.retain(|zone| zone.current().is_none());
             if catalog.waiting.is_empty() {
                 catalog.notes.clear();

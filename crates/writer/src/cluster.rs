@@ -208,7 +208,7 @@ impl Cluster {
                 limits: plan.retention.memory_limits(),
                 draft,
                 wanted: None,
-                ahead: guard.ahead,
+                ahead: guard.ahead.serial(),
             }));
         }
     }

@@ -250,7 +250,7 @@ impl<S: Store> Pipeline<S> {
                 let mut known = self.catalogs.iter_mut();
                 match known.find(|it| it.plan.zone == catalog.plan.zone) {
                     Some(known) => {
-                        catalog.ahead = known.ahead;
+                        catalog.ahead = std::mem::take(&mut known.ahead);
                         catalog.notes = std::mem::take(&mut known.notes);
                         *known = catalog;
                     }

@@ -182,7 +182,7 @@ impl<S: Store> Pipeline<S> {
                 limits: retention.memory_limits(),
                 draft,
                 wanted,
-                ahead: guard.ahead,
+                ahead: guard.ahead.serial(),
             }));
         }
     }

@@ -16,10 +16,11 @@ use tokio::sync::oneshot;
 use self::active_hold::ActiveHold;
 pub use self::active_hold::{HoldOrder, Restored, Target};
 use self::kept::{Kept, owners_of};
+use crate::ahead::Ahead;
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
 use dns::{Name, Serial};
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::Cause;
 use zone::check::{Fault, Findings, Warning, check};
 use zone::gate::{GateSettings, HeldChange, TOGETHER, Why, counts, lost};
 use zone::hold::Hold;
@@ -79,7 +80,6 @@ pub(super) struct Now {
 }
 
 /// The cause of a version that follows a later serial of theirs.
-const THE_SECONDARIES: &str = "the secondaries";
 
 /// A loss that passed.
 #[derive(Debug, Clone, Copy)]
@@ -123,17 +123,8 @@ pub(super) struct Guard {
     /// Causes of the next version besides those of its records. Dropped when a whole rendering differs in nothing from the
     /// served version.
     pub(super) notes: Vec<Cause>,
-    /// The serial of a secondary that is ahead. The next must be above it.
-    pub(super) ahead: Option<Serial>,
-    /// An operator's wish for a later serial.
-    advance: Option<Advance>,
-}
-
-/// An operator's wish for a later serial.
-#[derive(Debug)]
-struct Advance {
-    by: Arc<str>,
-    asked: oneshot::Sender<Released>,
+    /// The serials that the next one must be above.
+    pub(super) ahead: Ahead,
 }
 
 impl Guard {
@@ -174,6 +165,7 @@ impl Guard {
         zone.set_held(None);
         zone.set_hold(None);
         self.refuse_release(zone);
+        self.ahead.end(&is_changed(zone));
         let hold = self.active_hold.take();
         hold.is_some_and(|hold| {
             answer(hold.asked, &is_changed(zone));
@@ -228,35 +220,6 @@ impl Guard {
         let _gone = asked.send(Err(refusal));
     }
 
-    /// An operator wants the next serial to be above this one. An earlier wish gets no answer.
-    pub(super) fn advance(
-        &mut self,
-        zone: &Zone,
-        serial: Serial,
-        by: &Arc<str>,
-        asked: oneshot::Sender<Released>,
-    ) {
-        let own = zone.current().map(|version| version.serial);
-        if let Some(own) = own.filter(|own| !serial.is_after(*own)) {
-            let apex = zone.apex();
-            let refusal = format!("{apex} has serial {own}, and serial {serial} is not after it");
-            // The client may be gone.
-            let _gone = asked.send(Err(refusal));
-            return;
-        }
-        self.ahead = Some(self.ahead.map_or(serial, |known| known.later(serial)));
-        let by = Arc::clone(by);
-        self.advance = Some(Advance { by, asked });
-    }
-
-    /// What brings a version that has no change: somebody has a later serial, or an operator wants one.
-    fn cause_of_ahead(&self) -> Arc<str> {
-        match &self.advance {
-            Some(advance) => format!("a later serial: {}", advance.by).into(),
-            None => THE_SECONDARIES.into(),
-        }
-    }
-
     /// Takes a draft on top of [`Self::base`]. Gives the draft to publish now, if any.
     pub(super) fn take_in(&mut self, zone: &Zone, draft: ZoneDraft, now: Now) -> Option<ZoneDraft> {
         let current = zone.current();
@@ -289,7 +252,7 @@ impl Guard {
         });
         let is_due = !draft.draft.is_empty() || self.ahead.is_some();
         is_due.then(|| {
-            let mut draft = with_cause_of(draft, &self.cause_of_ahead());
+            let mut draft = self.ahead.name(draft);
             name_version(&mut draft, self.notes.iter().cloned());
             draft
         })
@@ -322,7 +285,7 @@ impl Guard {
     /// The kept draft, if it may be published now. Also for a zone without a new draft.
     pub(super) fn leave(&mut self, zone: &Zone, now: Now) -> Option<ZoneDraft> {
         self.end_in_time(now);
-        if self.kept.is_none() && self.ahead.is_none() {
+        if self.kept.is_none() && !self.ahead.is_some() {
             return None;
         }
         let current = zone.current();
@@ -331,17 +294,14 @@ impl Guard {
             return Some(draft);
         }
         let is_on_hold = self.is_on_hold();
-        let cause = self.cause_of_ahead();
+        let ahead = &self.ahead;
         let again = |contents: &Contents| {
             let draft = Draft::between(contents, contents.clone(), []);
-            let draft = ZoneDraft {
-                draft,
-                causes: Vec::new(),
-            };
-            with_cause_of(draft, &cause)
+            let causes = Vec::new();
+            ahead.name(ZoneDraft { draft, causes })
         };
         let Some(kept) = &mut self.kept else {
-            return served.filter(|_| self.ahead.is_some()).map(again);
+            return served.filter(|_| ahead.is_some()).map(again);
         };
         let before = served.map_or(0, Contents::record_count) + kept.carried;
         let was_held = zone.held();
@@ -362,8 +322,8 @@ impl Guard {
                 let noted = self.notes.iter().filter(|_| served.is_some()).cloned();
                 let of_version = of_order.into_iter().chain(of_gate).chain(noted);
                 name_version(&mut draft, of_version);
-                let is_due = !draft.draft.is_empty() || served.is_none() || self.ahead.is_some();
-                is_due.then(|| with_cause(draft))
+                let is_due = !draft.draft.is_empty() || served.is_none() || ahead.is_some();
+                is_due.then(|| ahead.name(draft))
             }
             Err(why) => {
                 kept.leaves = None;
@@ -388,7 +348,7 @@ impl Guard {
                 if was_held.as_deref() != held.as_ref() {
                     zone.set_held(held);
                 }
-                served.filter(|_| self.ahead.is_some()).map(again)
+                served.filter(|_| ahead.is_some()).map(again)
             }
         }
     }
@@ -407,16 +367,7 @@ impl Guard {
     /// Gives the event of the gate.
     fn settle_gate(&mut self, zone: &Zone) -> Option<GateEvent> {
         let is_on_hold = self.is_on_hold();
-        if let Some(version) = zone.current() {
-            let is_above = |other: &Serial| version.serial.is_after(*other);
-            if self.ahead.as_ref().is_some_and(is_above) {
-                self.ahead = None;
-                if let Some(Advance { by: _, asked }) = self.advance.take() {
-                    // The client may be gone.
-                    let _gone = asked.send(Ok(version.serial));
-                }
-            }
-        }
+        self.ahead.settle(zone);
         self.passed.extend(self.passing.take());
         let kept = self.kept.as_mut()?;
         let Some(event) = kept.leaves.take() else {
@@ -513,7 +464,7 @@ fn is_changed(zone: &Zone) -> Released {
 }
 
 /// Answers callers; some may be gone.
-fn answer(asked: Vec<oneshot::Sender<Released>>, answer: &Released) {
+pub(super) fn answer(asked: Vec<oneshot::Sender<Released>>, answer: &Released) {
     for asked in asked {
         let _gone = asked.send(answer.clone());
     }
@@ -535,24 +486,6 @@ fn losses(served: &Contents, draft: &ZoneDraft) -> usize {
         .keys()
         .map(|key| lost(served.get(key), draft.contents.get(key)))
         .sum()
-}
-
-/// Gives an empty draft the cause that a secondary has a later serial.
-pub(super) fn with_cause(draft: ZoneDraft) -> ZoneDraft {
-    with_cause_of(draft, THE_SECONDARIES)
-}
-
-/// Gives an empty draft a cause.
-fn with_cause_of(mut draft: ZoneDraft, cause: &str) -> ZoneDraft {
-    if draft.draft.is_empty() {
-        draft.causes = vec![vec![Cause {
-            verb: Verb::Restored,
-            kind: None,
-            key: ObjectKey::new("", cause),
-            origin: Origin::default(),
-        }]];
-    }
-    draft
 }
 
 /// Adds causes of a version, each in a group without a record, if the version differs from the one before. Causes of records

@@ -4,6 +4,7 @@
 //! journal (synced), swap, notify. If a step before the swap fails, the old versions are served, and the dirty keys are
 //! tried again. A batch gives each zone that differs one version, all in one write of the store.
 
+mod ahead;
 mod apex;
 mod attribute;
 mod catalog;
@@ -43,6 +44,7 @@ use zone::journal::Retention;
 use zone::{Candidate, Journaled, PeerSerial, Version, Zone, ZoneSet};
 use zonefile::follow::FileEvent;
 
+use ahead::Ahead;
 use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
@@ -397,8 +399,8 @@ impl<S: Store> Pipeline<S> {
                 serial,
                 by,
                 asked,
-            } => match self.guard_of(&zone) {
-                Some((known, guard)) => guard.advance(known, serial, &by, asked),
+            } => match self.ahead_of(&zone) {
+                Some((known, ahead)) => ahead.order(&known, serial, by, asked),
                 // The client may be gone.
                 None => drop(asked.send(Err(not_guarded(&zone)))),
             },
@@ -441,16 +443,8 @@ impl<S: Store> Pipeline<S> {
         let unix_seconds = self.now().ms / 1000;
         let floor = self.store.floor(&reported.zone);
         let serial = reported.serial;
-        let mut catalogs = self.catalogs.iter_mut();
-        let catalog = catalogs.find(|catalog| catalog.zone.apex() == &reported.zone);
-        let (zone, ahead) = if let Some(catalog) = catalog {
-            (&catalog.zone, &mut catalog.ahead)
-        } else {
-            let mut guarded = self.guarded();
-            match guarded.find(|(zone, _)| zone.apex() == &reported.zone) {
-                Some((zone, guard)) => (zone, &mut guard.ahead),
-                None => return,
-            }
+        let Some((zone, ahead)) = self.ahead_of(&reported.zone) else {
+            return;
         };
         let own = zone.current().map(|version| version.serial).or(floor);
         if own.is_some_and(|own| serial <= own) {
@@ -459,9 +453,20 @@ impl<S: Store> Pipeline<S> {
         let counts =
             own.is_none_or(|own| serial.is_after(own)) && reported.counts(own, unix_seconds);
         if counts {
-            *ahead = Some(ahead.map_or(serial, |known| known.later(serial)));
+            ahead.raise(serial);
         }
         self.observer.peer_is_ahead(reported, counts);
+    }
+
+    /// A zone or catalog, with the serials that its next one must be above.
+    fn ahead_of(&mut self, apex: &Name) -> Option<(Arc<Zone>, &mut Ahead)> {
+        let place = self.catalogs.iter().position(|it| it.zone.apex() == apex);
+        if let Some(place) = place {
+            let catalog = &mut self.catalogs[place];
+            return Some((Arc::clone(&catalog.zone), &mut catalog.ahead));
+        }
+        let (zone, guard) = self.guard_of(apex)?;
+        Some((Arc::clone(zone), &mut guard.ahead))
     }
 
     /// All zones, each with its guard.

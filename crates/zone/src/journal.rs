@@ -366,7 +366,7 @@ impl Journal {
     pub fn set_retention(&mut self, apex: &Name, retention: Retention) {
         let apex = apex.to_lower();
         let before = self.retention.insert(apex.clone(), retention);
-        if before.unwrap_or_default() != retention {
+        if before != Some(retention) {
             self.new_limits.insert(apex);
         }
     }

@@ -10,7 +10,7 @@ use zone::gate::Why;
 use zone::hold::{Hold, Rollback, draft_to, resumed};
 use zone::{Contents, Hash, Step, Version, Zone};
 
-use super::{GateEvent, Guard, Kept, Key, Now, Released, answer, with_cause};
+use super::{GateEvent, Guard, Kept, Key, Now, Released, answer};
 use crate::zone_edit::ZoneDraft;
 
 /// Ends a hold whose time is over.
@@ -189,8 +189,15 @@ impl Guard {
         let active_hold = self.active_hold.as_ref()?;
         let (target, rollback) = (active_hold.target.as_ref()?, active_hold.hold.rollback?);
         let draft = draft_to(served, &target.contents, &target.owners);
-        let causes = vec![vec![rollback.cause(&active_hold.hold)]];
-        (!draft.is_empty() || self.ahead.is_some()).then(|| with_cause(ZoneDraft { draft, causes }))
+        let is_due = !draft.is_empty() || self.ahead.is_some();
+        is_due.then(|| {
+            let causes = Vec::new();
+            let mut draft = self.ahead.name(ZoneDraft { draft, causes });
+            // The records of the draft name the first group.
+            let cause = rollback.cause(&active_hold.hold);
+            draft.causes.insert(0, vec![cause]);
+            draft
+        })
     }
 
     /// The commit worked: gives each event of the hold once, and answers callers.

@@ -30,6 +30,55 @@ fn a_secondary_ahead_of_us_gets_a_version_above_its_own() {
 }
 
 #[test]
+fn an_operator_advances_a_zone_with_a_change_too_and_is_its_cause() {
+    let mut subject = Subject::new(plan());
+    subject.relist(0..1);
+    let apex: Name = "cluster.local.".parse().unwrap();
+    let order = |subject: &mut Subject, serial: u32, by: &str| {
+        let (asked, answer) = oneshot::channel();
+        subject.pipeline.take(Input::Advance {
+            zone: apex.clone(),
+            serial: Serial::decode(serial),
+            by: by.into(),
+            asked,
+        });
+        answer
+    };
+    let causes = |subject: &Subject| -> Vec<String> {
+        let version = subject.zone().current().unwrap();
+        let step = version.history.last().unwrap();
+        step.causes
+            .iter()
+            .flatten()
+            .map(|it| it.key.to_string())
+            .collect()
+    };
+    let own = subject.serial();
+    let mut refused = order(&mut subject, own, "nobody");
+    let refusal = refused.try_recv().unwrap().unwrap_err();
+    assert!(refusal.ends_with("is not after it"), "{refusal}");
+    // Two orders and a change of the cluster are one version.
+    let answers = [(own + 500, "ann"), (own + 900, "bob")]
+        .map(|(serial, by)| order(&mut subject, serial, by));
+    subject.relist(0..2);
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.serial(), own + 901);
+    for mut answer in answers {
+        assert_eq!(answer.try_recv().unwrap(), Ok(Serial::decode(own + 901)));
+    }
+    assert_eq!(subject.names(), 2);
+    let all = causes(&subject);
+    for by in ["a later serial: ann", "a later serial: bob"] {
+        assert!(all.iter().any(|cause| cause == by), "{all:?}");
+    }
+    // Without a change the order is the only cause.
+    let mut answer = order(&mut subject, own + 2000, "cleo");
+    assert!(subject.pipeline.commit());
+    assert_eq!(answer.try_recv().unwrap(), Ok(Serial::decode(own + 2001)));
+    assert_eq!(causes(&subject), ["a later serial: cleo"]);
+}
+
+#[test]
 fn a_serial_that_anybody_could_forge_moves_ours_by_a_year_at_most() {
     // security 2: one unsigned answer at a start moved the serial by 2^31, or backwards at the second start.
     let mut subject = Subject::new(plan());

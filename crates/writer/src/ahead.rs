@@ -1,0 +1,106 @@
+//! Serials that the next version of a zone must be above: secondaries' serials, and those that operators order.
+
+use std::sync::Arc;
+
+use dns::Serial;
+use provenance::{Cause, ObjectKey, Origin, Verb};
+use tokio::sync::oneshot;
+use zone::Zone;
+
+use crate::guard::{Released, answer};
+use crate::zone_edit::ZoneDraft;
+
+/// Who has a later serial, if no operator orders one.
+const THE_SECONDARIES: &str = "the secondaries";
+
+/// The serials that the next version must be above.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// The latest of them.
+    serial: Option<Serial>,
+    /// The operators whose orders wait for the version.
+    by: Vec<Arc<str>>,
+    /// Their callers.
+    asked: Vec<oneshot::Sender<Released>>,
+}
+
+impl Ahead {
+    pub(super) const fn serial(&self) -> Option<Serial> {
+        self.serial
+    }
+
+    pub(super) const fn is_some(&self) -> bool {
+        self.serial.is_some()
+    }
+
+    /// Adds a serial.
+    pub(super) fn raise(&mut self, serial: Serial) {
+        self.serial = Some(self.serial.map_or(serial, |known| known.later(serial)));
+    }
+
+    /// Takes an operator's order for a serial above this one.
+    pub(super) fn order(
+        &mut self,
+        zone: &Zone,
+        serial: Serial,
+        by: Arc<str>,
+        asked: oneshot::Sender<Released>,
+    ) {
+        let own = zone.current().map(|version| version.serial);
+        if let Some(own) = own.filter(|own| !serial.is_after(*own)) {
+            let apex = zone.apex();
+            let refusal = format!("{apex} has serial {own}, and serial {serial} is not after it");
+            return answer(vec![asked], &Err(refusal));
+        }
+        self.raise(serial);
+        self.by.push(by);
+        self.asked.push(asked);
+    }
+
+    /// Names the operators as causes of a version. A version without a change, which only has a later serial, has no other
+    /// causes than them or the secondaries.
+    pub(super) fn name(&self, mut draft: ZoneDraft) -> ZoneDraft {
+        if !self.is_some() {
+            return draft;
+        }
+        let is_empty = draft.draft.is_empty();
+        if is_empty {
+            draft.causes.clear();
+        }
+        let orders = self.by.iter().map(|by| format!("a later serial: {by}"));
+        draft.causes.extend(orders.map(|order| vec![cause(&order)]));
+        if is_empty && draft.causes.is_empty() {
+            draft.causes.push(vec![cause(THE_SECONDARIES)]);
+        }
+        draft
+    }
+
+    /// Forgets what the published version is above, and answers the callers.
+    pub(super) fn settle(&mut self, zone: &Zone) {
+        let Some(version) = zone.current() else {
+            return;
+        };
+        if self
+            .serial
+            .is_some_and(|other| version.serial.is_after(other))
+        {
+            self.end(&Ok(version.serial));
+        }
+    }
+
+    /// Ends all orders with this answer.
+    pub(super) fn end(&mut self, result: &Released) {
+        let Self { asked, .. } = std::mem::take(self);
+        answer(asked, result);
+    }
+}
+
+/// The cause of a version that restores the order of serials.
+fn cause(text: &str) -> Cause {
+    Cause {
+        verb: Verb::Restored,
+        kind: None,
+        key: ObjectKey::new("", text),
+        origin: Origin::default(),
+    }
+}
