@@ -46,18 +46,6 @@ impl Serial {
         Self(unix_seconds as u32)
     }
 
-    /// The serial after `previous` at wall-clock `unix_seconds`: the clock's when that is later, else one more than
-    /// `previous`. The result is always after `previous`.
-    #[must_use]
-    pub fn after(previous: Option<Self>, unix_seconds: u64) -> Self {
-        let clock = Self::from_wall(unix_seconds);
-        match previous {
-            None => clock,
-            Some(previous) if clock.is_after(previous) => clock,
-            Some(previous) => previous.next(1),
-        }
-    }
-
     /// How far a later serial is ahead of this one, 1 to [`Self::MAX_STEP`]; `None` when it is not after it.
     #[must_use]
     pub fn distance_to(self, later: Self) -> Option<u32> {
@@ -138,12 +126,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn the_next_serial_is_always_after_the_previous(previous: u32, clock: u64) {
-            let previous = Serial::decode(previous);
-            prop_assert!(Serial::after(Some(previous), clock).is_after(previous));
-        }
-
         #[test]
         fn a_step_never_leaves_the_defined_range(serial: u32, step in 1u32..) {
             let serial = Serial::decode(serial);

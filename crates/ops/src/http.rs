@@ -29,8 +29,10 @@ const PLACES: PlaceLimits = PlaceLimits {
 };
 /// How long a client may take to send the header of its first or of a further request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a client may take to take the response.
+/// How long a response may be waited for: a scrape waits for the one before it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a client may take to read its response when the listener ends.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long accepting rests when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -125,7 +127,9 @@ impl Connection {
                 () = cancel.cancelled() => {}
             }
             connection.as_mut().graceful_shutdown();
-            connection.await
+            // A client that does not read must not hold up the end.
+            let finished = tokio::time::timeout(END_TIMEOUT, connection).await;
+            finished.unwrap_or(Ok(()))
         };
         match place.while_held(serving).await {
             Some(Ok(())) => {}
@@ -300,12 +304,15 @@ mod tests {
     #[tokio::test]
     async fn idle_connections_make_room_for_a_probe() {
         let site = Site::start(healthy()).await;
+        let began = tokio::time::Instant::now();
         let mut idle = Vec::new();
         for _ in 0..PLACES.most {
             idle.push(site.send("GET").await);
         }
         assert!(site.get("/health").await.ends_with("OK"));
         assert_eq!(read(&mut idle[0]).await, "");
+        // Not by the time limit of its header.
+        assert!(began.elapsed() < HEADER_TIMEOUT, "{:?}", began.elapsed());
         let mut site = site;
         site.cancel.cancel();
         soon(site.task.join_next()).await;

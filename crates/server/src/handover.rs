@@ -11,17 +11,20 @@ use transfer::{TransferEvents, TransferOutcome};
 use zone::{PeerSerial, Proof, Version, Zone};
 
 use crate::Proto;
+use crate::chain::Block;
 use crate::exchange::{Exchange, Outcome, Scratch, Signer};
 use crate::options::{Extended, Said};
 use crate::reply::write_soa;
 use crate::shared::Shared;
 
 impl Shared {
-    /// The zone of exactly this name that is transferred here. The block that has the questions has the transfers: by its
+    /// The zone of exactly this name that is transferred here, in its block. The block that has the questions has the transfers: by its
     /// rules, and of its zones alone. A catalog may be below no key.
-    pub(crate) fn zone_to_transfer(&self, lower: &[u8]) -> Option<&Arc<Zone>> {
-        let found = self.router.find_key(lower, Rtype::SOA);
-        let block = found.map(|found| &self.router.blocks()[found.block]);
+    pub(crate) fn zone_to_transfer<'a>(
+        &'a self,
+        block: Option<&'a Block>,
+        lower: &[u8],
+    ) -> Option<&'a Arc<Zone>> {
         let zones = block.map_or(&*self.zones, |block| block.zones().set());
         zones.get(&Name::from_wire(lower).ok()?)
     }
@@ -35,7 +38,7 @@ impl Exchange<'_> {
         let found = shared.router.find_key(&scratch.lower, Rtype::SOA);
         let block = found.map(|found| &shared.router.blocks()[found.block]);
         // RFC 5936 section 2.2.1: not authoritative for exactly this name.
-        let Some(zone) = shared.zone_to_transfer(&scratch.lower) else {
+        let Some(zone) = shared.zone_to_transfer(block, &scratch.lower) else {
             return self.fail_with(scratch, Rcode::NOTAUTH, Some(Extended::NOT_AUTHORITATIVE));
         };
         scratch.noted.found = found;

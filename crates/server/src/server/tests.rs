@@ -71,15 +71,28 @@ async fn a_secondary_follows_by_axfr_and_ixfr() {
 async fn a_peer_that_is_ahead_of_us_is_reported_and_not_called_up_to_date() {
     // security 2 and 4: it counted as up to date, and nobody was told.
     let (_zone, running) = running();
-    assert_eq!(answers(&running.transfer(&ixfr(2, "z.", 7)).await).len(), 1);
-    let reports = ops::testing::soon(running.table.ahead.take()).await;
-    let [report] = &reports[..] else {
-        panic!("one report: {reports:?}");
-    };
-    assert_eq!((&report.zone, report.serial.encode()), (&name("z."), 7));
-    assert_eq!(report.proof, zone::Proof::Exchange);
+    let mut signed = ixfr(2, "z.", 9);
+    dns::tsig::sign_request(&dns::testing::key("k."), &mut signed, ops::testing::NOW);
+    // Anybody can write the address of a datagram.
+    for (request, serial, is_datagram, proof) in [
+        (ixfr(2, "z.", 7), 7, true, zone::Proof::Nothing),
+        (ixfr(2, "z.", 8), 8, false, zone::Proof::Exchange),
+        (signed, 9, false, zone::Proof::Signature),
+    ] {
+        let reply = match is_datagram {
+            true => vec![running.udp_raw(&request).await],
+            false => running.transfer(&request).await,
+        };
+        assert_eq!(answers(&reply).len(), 1);
+        let reports = ops::testing::soon(running.table.ahead.take()).await;
+        let [report] = &reports[..] else {
+            panic!("one report: {reports:?}");
+        };
+        let told = (&report.zone, report.serial.encode(), report.proof);
+        assert_eq!(told, (&name("z."), serial, proof));
+    }
     assert_eq!(running.stats.transfers_up_to_date.get(), 0);
-    assert_eq!(running.stats.transfers_ahead.get(), 1);
+    assert_eq!(running.stats.transfers_ahead.get(), 3);
 }
 
 #[tokio::test]
