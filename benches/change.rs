@@ -20,7 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use dns::CookieSecret;
+use dns::CookieSecrets;
 use kubernetes::facts::Change;
 use ops::SystemClock;
 use server::{Common, Identity, Parts, Server, Settings};
@@ -71,7 +71,7 @@ fn notify_times(subject: &Subject, runtime: &tokio::runtime::Runtime) -> Vec<Dur
         keys: Arc::default(),
         identity: Identity {
             nsid: None,
-            cookies: CookieSecret::new([0; 16]),
+            cookies: CookieSecrets::new([0; 16], &[]),
         },
         tls: None,
         settings,

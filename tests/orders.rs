@@ -98,6 +98,32 @@ fn readers_that_do_not_read_hold_no_order_up() {
 }
 
 #[test]
+fn a_zone_continues_above_the_serial_of_a_peer_and_of_an_operator() {
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    let mut server = site.start_answering();
+    let serial = || wire::serial(site.dns, ZONE).expect("it answers");
+    let theirs = serial() + 1000;
+    let query = wire::Query {
+        serial: Some(theirs),
+        ..wire::Query::new(ZONE, wire::IXFR)
+    };
+    wire::tcp(site.dns, &query).expect("it answers");
+    server.wait_for("a version above the peer's", START, || {
+        (serial() == theirs + 1).then_some(())
+    });
+    assert!(site.metrics().contains("zonewright_peers_ahead_total"));
+    let wanted = (theirs + 500).to_string();
+    let said = site.ask(&["advance", ZONE, &wanted, "--reason", "an old primary"]);
+    assert_eq!(serial(), theirs + 501, "{said}");
+    let log = site.ask(&["log", ZONE]);
+    for cause in ["the secondaries", "reason: an old primary"] {
+        assert!(log.contains(cause), "{cause}: {log}");
+    }
+    server.kill();
+}
+
+#[test]
 fn the_socket_for_readers_answers_questions_and_takes_no_orders() {
     let site = Site::new();
     site.write(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use directives::config::{Listener, ServerBlock, ZoneKey, handlers};
+use directives::config::{Cookies, Listener, Rrl, ServerBlock, ZoneKey, handlers};
 use directives::handlers::{BuildError, Context, MissingFile, VersionName};
 use dns::Name;
 use server::{Beside, Block, BlockZones, Router, SynthesizedNames};
@@ -35,7 +35,13 @@ pub(crate) fn router_of(
             None => built,
             Some(old) => old.reuse(built, &zones),
         };
-        Ok((keys, Block::new(before, zones, after, block.shape())))
+        let mut served = Block::new(before, zones, after, block.shape());
+        if let Some(Rrl(limit)) = block.get() {
+            served.rate_limit = limit.clone();
+        }
+        let cookies = block.get::<Cookies>();
+        served.requires_cookie = cookies.is_some_and(|cookies| cookies.are_required);
+        Ok((keys, served))
     };
     let chains: Result<Vec<_>, BuildError> = blocks.iter().map(chain).collect();
     Ok(Router::new(chains?))

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use corefile::{HttpAddress, HttpHost};
 use directives::config::{
-    Bind, BindHost, Config, Errors, Https3Limits, HttpsLimits, Listener, LogRule, Nsid, Prometheus,
-    QuicLimits, Scheme, ServerBlock, Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
+    Bind, BindHost, Config, Cookies, Errors, Https3Limits, HttpsLimits, Listener, LogRule, Nsid,
+    Prometheus, QuicLimits, Scheme, ServerBlock, Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
 };
 use directives::handlers::{
     Consolidated, Context, Counts as HandlerCounts, QueryLog, Resolved, Rules, UpstreamSockets,
 };
 use dns::tsig::{self, KeyRing, Keys};
-use dns::{CookieSecret, Name, Rtype};
+use dns::{CookieSecrets, Name, Rtype};
 use ops::{Clock, HandlerMetrics};
 use ring::rand::{SecureRandom, SystemRandom};
 use server::{Common, Identity, Parts, Server, Settings};
@@ -55,7 +55,7 @@ pub(crate) struct Lasting<'a> {
     /// The settings of all servers, those of the Corefile apart.
     pub(crate) settings: Settings,
     /// Makes cookies.
-    pub(crate) cookies: &'a CookieSecret,
+    pub(crate) cookies: &'a CookieSecrets,
     /// The time.
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// The keys of the servers of now, by their listeners.
@@ -157,6 +157,8 @@ fn make(
             Nsid::Text(text) => text.clone(),
             Nsid::Hostname => hostname.clone(),
         });
+    let mut cookies = blocks.iter().filter_map(|block| block.get::<Cookies>());
+    let cookies = cookies.find_map(|cookies| Some(cookies.secrets.clone()?.1));
     let server = Server::new(Parts {
         zones: Arc::new(ZoneSet::new(zones)),
         access,
@@ -166,7 +168,7 @@ fn make(
         tls,
         identity: Identity {
             nsid: nsid.map(|text| text.into_bytes().into()),
-            cookies: lasting.cookies.clone(),
+            cookies: cookies.unwrap_or_else(|| lasting.cookies.clone()),
         },
         settings: settings_of(blocks, lasting.settings),
         clock: Arc::clone(lasting.clock),
@@ -355,12 +357,12 @@ fn transfers(
 }
 
 /// The secret of the cookies of this run.
-pub(crate) fn new_cookies() -> anyhow::Result<CookieSecret> {
+pub(crate) fn new_cookies() -> anyhow::Result<CookieSecrets> {
     let mut secret = [0; 16];
     if SystemRandom::new().fill(&mut secret).is_err() {
         bail!("the system gives no random numbers");
     }
-    Ok(CookieSecret::new(secret))
+    Ok(CookieSecrets::new(secret, &[]))
 }
 
 /// The name of the machine, as far as it is known.

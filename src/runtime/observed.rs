@@ -12,7 +12,7 @@ use kubernetes::source::ErrorClass;
 use ops::metrics as m;
 use ops::metrics::{Metric, Sample};
 use ops::{Clock, millis};
-use server::{Common, Proto, Stats};
+use server::{Common, Proto, RCODES, Stats};
 use transfer::TransferOutcome;
 use transfer::{SecondaryStatus, SecondaryTable, TransferKind};
 use zone::Zone;
@@ -374,7 +374,7 @@ fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
 fn server_samples(observed: &Observed, out: &mut Vec<Sample>) {
     let sum = |of: &dyn Fn(&Stats) -> u64| number(of(&observed.common.stats));
     for (proto, name) in Proto::ALL {
-        for rcode in (0..=16).map(Rcode) {
+        for rcode in (0..RCODES).map(Rcode) {
             let value = sum(&|stats| stats.replies(proto, rcode).get());
             if value > 0.0 {
                 out.push(Sample::new(m::QUERIES, &[name, &rcode.to_string()], value));
@@ -418,6 +418,9 @@ const COUNTERS: &[(Metric, &[&str], CounterOf)] = &[
     (m::TRANSFER_BYTES, &[], |it| it.transfer_octets.get()),
     (m::DROPPED, &["not_a_query"], |it| it.ignored.get()),
     (m::DROPPED, &["send_error"], |it| it.udp_send_errors.get()),
+    (m::DROPPED, &["overload"], |it| it.udp_overload.get()),
+    (m::DROPPED, &["rate_limit"], |it| it.rate_dropped.get()),
+    (m::RATE_SLIPPED, &[], |it| it.rate_slipped.get()),
     (m::TRUNCATED, &[], |it| it.truncated.get()),
     (m::TSIG_FAILURES, &[], |it| it.tsig_refused.get()),
     (m::NOTIFY, &["sent"], |it| it.notify_sent.get()),

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use corefile::HttpAddress;
 use directives::config::{Bind, Config, Listener, Scheme, ServerBlock, answering_words};
 use directives::handlers::{UpstreamSockets, resolve_upstreams};
-use dns::CookieSecret;
+use dns::CookieSecrets;
 use dns::tsig::KeyRing;
 use futures_util::FutureExt;
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
@@ -53,7 +53,7 @@ pub(crate) struct Serving {
     /// Counters of handlers.
     pub(crate) metrics: HandlerMetrics,
     /// Makes the cookies of this run.
-    cookies: CookieSecret,
+    cookies: CookieSecrets,
     /// How many sockets towards upstreams there may be.
     upstream_sockets: UpstreamSockets,
     /// The time.

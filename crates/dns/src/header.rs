@@ -25,6 +25,8 @@ impl Rcode {
     pub const NOTAUTH: Self = Self(9);
     /// An EDNS version we do not speak (RFC 6891 section 9); needs OPT.
     pub const BADVERS: Self = Self(16);
+    /// The client's cookie is not one of ours (RFC 7873 section 8).
+    pub const BADCOOKIE: Self = Self(23);
 }
 
 /// A code that `domain` does not name (RFC 8490 section 10.3).

@@ -29,7 +29,7 @@ mod wire_query;
 mod wire_record;
 mod wire_reply;
 
-pub use cookie::CookieSecret;
+pub use cookie::{CookieSecrets, Secret};
 pub use header::{Rcode, flags};
 pub use name::WireText;
 pub use name::{DecodeError, Name, ParseError};

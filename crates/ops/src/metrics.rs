@@ -95,7 +95,8 @@ declare_metrics! {
     REST_SECONDS Histogram "coredns_kubernetes_rest_client_request_duration_seconds" ["verb", "host"] "Duration of list requests to API servers, for each page";
     REST_WAITS Histogram "coredns_kubernetes_rest_client_rate_limiter_duration_seconds" ["verb", "host"] "Time for which requests to API servers waited because of `apiserver_qps` and `apiserver_max_inflight`";
     QUERIES Counter "zonewright_queries" ["transport", "rcode"] "Queries answered";
-    DROPPED Counter "zonewright_queries_dropped" ["reason"] "Messages without an answer: not_a_query, send_error";
+    DROPPED Counter "zonewright_queries_dropped" ["reason"] "Messages without an answer: not_a_query, send_error, overload (too many wait for a handler), rate_limit";
+    RATE_SLIPPED Counter "zonewright_rate_limit_slipped" [] "Datagrams answered with TC because of a rate limit";
     TRUNCATED Counter "zonewright_queries_truncated" [] "Datagrams answered with TC";
     TCP_CONNECTIONS Gauge "zonewright_tcp_connections" [] "Open TCP connections";
     TCP_ACCEPTED Counter "zonewright_tcp_accepted" [] "TCP connections accepted";

@@ -17,6 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{END_OF_CHAIN, Outcome, Question, Request};
+use crate::rate_limit::RateLimit;
 use crate::resolve::{View, resolve};
 use crate::zones::BlockZones;
 
@@ -97,6 +98,10 @@ pub struct Block {
     passed: Vec<Counter>,
     /// The form of all its replies.
     pub shape: Shape,
+    /// The limit on its replies to each network.
+    pub rate_limit: RateLimit,
+    /// Whether a query in a datagram needs a cookie of ours, or a signature.
+    pub requires_cookie: bool,
 }
 
 /// The form of replies, applied as they are written, whichever handler made them.
@@ -134,6 +139,8 @@ impl Block {
             zones,
             passed,
             shape,
+            rate_limit: RateLimit::default(),
+            requires_cookie: false,
         }
     }
 

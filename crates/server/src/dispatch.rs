@@ -200,6 +200,12 @@ impl Exchange<'_> {
             return self.answer_secondary(scratch);
         };
         let block = &shared.router.blocks()[place];
+        if block.requires_cookie && self.lacks_cookie() {
+            return match self.wishes.cookie {
+                Some(_) => self.fail(scratch, Rcode::BADCOOKIE),
+                None => self.ask_over_tcp(scratch),
+            };
+        }
         let question = self.question(&scratch.lower);
         if qtype == Rtype::SOA
             && !block.forbids(&question)
@@ -243,13 +249,21 @@ impl Exchange<'_> {
         self.write_answer(scratch, &answer, shape)
     }
 
+    /// Whether the client's address is not proven: by a connection, a signature or a cookie of ours.
+    fn lacks_cookie(&self) -> bool {
+        let address = self.asker.address.ip();
+        self.asker.proto == Proto::Udp
+            && !self.is_signed()
+            && !self.shared.has_good_cookie(&self.wishes, address)
+    }
+
     /// Answers SOA and NS of a zone below no key to those who may transfer it: they ask for them before they do
     /// (RFC 1034 section 4.3.5).
     fn answer_secondary(self, scratch: &mut Scratch) -> Outcome {
         let (shared, qtype) = (self.shared, self.query.qtype());
-        let asked = shared.zone_to_transfer(&scratch.lower);
-        let asked = asked.filter(|_| matches!(qtype, Rtype::SOA | Rtype::NS));
-        let Some(zone) = asked.filter(|zone| self.may_have(zone)) else {
+        let asked = matches!(qtype, Rtype::SOA | Rtype::NS)
+            .then(|| shared.zone_to_transfer(None, &scratch.lower));
+        let Some(zone) = asked.flatten().filter(|zone| self.may_have(zone)) else {
             return self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_AUTHORITATIVE));
         };
         if qtype == Rtype::SOA {
@@ -318,6 +332,13 @@ impl Exchange<'_> {
             }
         }
         self.finish(scratch, base_flags, answer.rcode())
+    }
+
+    /// An empty reply with TC: the client asks again over TCP, which proves its address.
+    pub(crate) fn ask_over_tcp(self, scratch: &mut Scratch) -> Outcome {
+        let flags = self.begin(scratch, Said::default());
+        let mark = scratch.writer.mark();
+        self.truncated(scratch, mark, flags)
     }
 
     /// A reply that did not fit, with TC. In a datagram it is empty, as the client asks again over TCP. A connection

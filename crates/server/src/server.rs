@@ -16,6 +16,7 @@ use transfer::{
 };
 use zone::{Zone, ZoneSet};
 
+use crate::rate_limit::{RateLimit, ReplyRates};
 use crate::seldom::Seldom;
 use crate::shared::Shared;
 use crate::tally::Tallies;
@@ -35,6 +36,8 @@ pub struct Common {
     pub slots: Arc<Slots>,
     /// Counters of queries, for blocks that want them.
     pub tallies: Arc<Tallies>,
+    /// The replies of the last seconds to limited networks.
+    pub reply_rates: Arc<ReplyRates>,
 }
 
 impl Common {
@@ -46,6 +49,7 @@ impl Common {
             secondaries: Arc::default(),
             slots: Arc::new(Slots::new(&settings.transfer)),
             tallies: Arc::new(Tallies::new(handlers)),
+            reply_rates: Arc::default(),
         }
     }
 }
@@ -140,6 +144,7 @@ impl Server {
             secondaries: table,
             slots,
             tallies: _,
+            reply_rates,
         } = common;
         let named: BTreeSet<IpNet> = access.values().flat_map(Access::networks).collect();
         Self {
@@ -162,6 +167,8 @@ impl Server {
                 secondaries: table,
                 slots,
                 off_clocks: Seldom::default(),
+                rate_limit: RateLimit::default(),
+                reply_rates,
                 panicked: Seldom::default(),
             }),
             secondaries,

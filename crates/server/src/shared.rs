@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dns::tsig::KeyRing;
-use dns::{CookieSecret, Name};
+use dns::{CookieSecrets, Name};
 use ipnet::IpNet;
 use ops::Clock;
 use transfer::{Access, SecondaryTable, Slots};
@@ -14,6 +14,7 @@ use zone::ZoneSet;
 
 use crate::chain::Router;
 use crate::exchange_log::ExchangeLog;
+use crate::rate_limit::{RateLimit, ReplyRates};
 use crate::seldom::Seldom;
 use crate::settings::Settings;
 use crate::stats::Stats;
@@ -51,6 +52,10 @@ pub struct Shared {
     pub(crate) slots: Arc<Slots>,
     /// The keys of messages with a wrong time, as far as that was logged.
     pub(crate) off_clocks: Seldom<Name>,
+    /// The limit on replies to queries that no block has a key for.
+    pub(crate) rate_limit: RateLimit,
+    /// The replies of the last seconds.
+    pub(crate) reply_rates: Arc<ReplyRates>,
     /// The last panic that was logged.
     pub(crate) panicked: Seldom<()>,
 }
@@ -69,5 +74,5 @@ pub struct Identity {
     /// Its name (RFC 5001); `None` is not sent.
     pub nsid: Option<Box<[u8]>>,
     /// The secret of its cookies.
-    pub cookies: CookieSecret,
+    pub cookies: CookieSecrets,
 }

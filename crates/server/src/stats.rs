@@ -58,14 +58,14 @@ impl Drop for Opened {
     }
 }
 
-/// The number of response codes with a counter of their own: those of four bits, and BADVERS.
-const RCODES: usize = 17;
+/// The response codes below this have a counter of their own: up to BADCOOKIE.
+pub const RCODES: u16 = 24;
 
 /// All counters.
 #[derive(Debug, Default)]
 pub struct Stats {
     /// Replies by protocol and response code.
-    replies: [[Count; RCODES]; Proto::ALL.len()],
+    replies: [[Count; RCODES as usize]; Proto::ALL.len()],
     /// Requests that got no reply: too short, or responses.
     pub ignored: Count,
     /// Datagrams answered with TC.
@@ -114,6 +114,10 @@ pub struct Stats {
     pub quic_refused: Count,
     /// QUIC connections closed because the client sent no request for too long.
     pub quic_timed_out: Count,
+    /// Replies that were dropped over the rate limit.
+    pub rate_dropped: Count,
+    /// Replies that were sent with TC over the rate limit.
+    pub rate_slipped: Count,
     /// Datagrams dropped because too many waited for an answer from a handler.
     pub udp_overload: Count,
     /// Messages whose answer panicked.
@@ -126,7 +130,7 @@ impl Stats {
     /// The counter of replies with a response code. Codes without a counter of their own share the last one.
     #[must_use]
     pub fn replies(&self, proto: Proto, rcode: Rcode) -> &Count {
-        &self.replies[proto as usize][usize::from(rcode.0).min(RCODES - 1)]
+        &self.replies[proto as usize][usize::from(rcode.0.min(RCODES - 1))]
     }
 
     /// The counter of transfers of a kind and an outcome.

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use dns::testing::{answers, is_whole, key, name, query};
 use dns::tsig::{KeyRing, Keys};
-use dns::{CookieSecret, Name, RecordText, Rtype};
+use dns::{CookieSecrets, Name, RecordText, Rtype};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hickory_proto::op::Message;
@@ -34,8 +34,8 @@ use zone::{Zone, ZoneSet};
 use crate::message::CLASS_IN;
 use crate::{
     Answering, Beside, Block, BlockZones, Common, Handler, Identity, Listener, Next, Origin,
-    Outcome, Parts, Proto, Question, Reply, Request, Router, Server, Settings, Shape, Stats,
-    SynthesizedNames, TlsIdentity,
+    Outcome, Parts, Proto, Question, RateLimit, Reply, Request, Router, Server, Settings, Shape,
+    Stats, SynthesizedNames, TlsIdentity,
 };
 
 /// A server on loopback.
@@ -66,6 +66,10 @@ pub struct Setup {
     pub handlers: [Vec<Arc<dyn Handler>>; 2],
     /// The form of replies.
     pub shape: Shape,
+    /// The limit on replies.
+    pub rate_limit: RateLimit,
+    /// Whether datagrams need a cookie.
+    pub requires_cookie: bool,
     /// Names that fall through to the next handler when a zone lacks them.
     pub fallthrough: Vec<Name>,
     /// The keys of the block.
@@ -95,6 +99,8 @@ impl Setup {
             synthesized: vec![],
             handlers: [vec![], vec![]],
             shape: Shape::default(),
+            rate_limit: RateLimit::default(),
+            requires_cookie: false,
             fallthrough: vec![],
             keys: vec![Name::root()],
             access: vec!["*"],
@@ -132,7 +138,9 @@ impl Setup {
             (zone.apex().clone(), Beside { names, fallthrough })
         });
         let zones = BlockZones::new(ZoneSet::new(self.zones.clone()), beside.collect());
-        let block = Block::new(before, zones, after, self.shape);
+        let mut block = Block::new(before, zones, after, self.shape);
+        block.rate_limit = self.rate_limit;
+        block.requires_cookie = self.requires_cookie;
         Server::new(Parts {
             router: Arc::new(Router::new(vec![(self.keys, block)])),
             access: self
@@ -145,7 +153,7 @@ impl Setup {
             keys: Arc::new(KeyRing::new(Keys::new(["k.", "other.", "mixed."].map(key)))),
             identity: Identity {
                 nsid: Some(b"test"[..].into()),
-                cookies: CookieSecret::new([7; 16]),
+                cookies: CookieSecrets::new([7; 16], &[]),
             },
             settings: self.settings,
             clock,

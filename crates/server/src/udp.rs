@@ -144,7 +144,12 @@ impl Worker {
             }
             Outcome::Reply => {}
         }
-        let (reply, ends) = (self.scratch.writer.octets(), (way.peer, self.local));
+        let ends = (way.peer, self.local);
+        if !shared.limit_reply(&mut self.scratch, raw, asker) {
+            shared.note(start, (raw, &[]), &self.scratch, ends, Proto::Udp);
+            return;
+        }
+        let reply = self.scratch.writer.octets();
         shared.note(start, (raw, reply), &self.scratch, ends, Proto::Udp);
         self.outbox.add(reply, way);
     }
@@ -163,7 +168,18 @@ impl Worker {
             }
             Outcome::Reply => {}
         }
-        let (reply, ends) = (self.scratch.writer.octets(), (way.peer, self.local));
+        let ends = (way.peer, self.local);
+        let asker = Asker {
+            address: way.peer,
+            local: self.local,
+            proto: Proto::Udp,
+            tls: None,
+        };
+        if !shared.limit_reply(&mut self.scratch, &raw, asker) {
+            shared.note(start, (&raw, &[]), &self.scratch, ends, Proto::Udp);
+            return;
+        }
+        let reply = self.scratch.writer.octets();
         shared.note(start, (&raw, reply), &self.scratch, ends, Proto::Udp);
         self.outbox.add(reply, way);
         send(&shared.stats, socket, &mut self.outbox).await;

@@ -34,6 +34,7 @@ pub use crate::bufsize::Bufsize;
 pub use crate::cache::{Cache, Kept, Prefetch, Stale};
 pub use crate::catalog::Catalog;
 pub use crate::chaos::Chaos;
+pub use crate::cookies::Cookies;
 pub use crate::debug::DebugLines;
 pub use crate::dns64::Dns64;
 pub use crate::errors::{Consolidate, Errors, Level};
@@ -66,6 +67,7 @@ pub use crate::rewrite::{
     AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, RewriteField,
     RewriteRule, Variable, filled,
 };
+pub use crate::rrl::Rrl;
 pub use crate::template::Template;
 pub use crate::timeouts::Timeouts;
 pub use crate::tls::{ClientAuth, Tls};

@@ -141,6 +141,8 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::multisocket::Sockets>(),
     directive::<crate::reload::Reload>(),
     directive::<crate::nsid::Nsid>(),
+    directive::<crate::cookies::Cookies>(),
+    directive::<crate::rrl::Rrl>(),
     directive::<crate::bufsize::Bufsize>(),
     directive::<crate::bind::Bind>(),
     directive::<crate::debug::DebugLines>(),

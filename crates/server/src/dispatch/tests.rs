@@ -1,5 +1,6 @@
 //! Tests of the rules, without sockets: octets in, octets out.
 
+mod rates;
 mod signed;
 mod transfers;
 

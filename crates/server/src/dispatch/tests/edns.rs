@@ -21,7 +21,7 @@ fn options(all: &[(u16, &[u8])]) -> Vec<u8> {
 }
 
 /// The number of OPT records in a message, and the options of the first, read by code of this test.
-fn opts(octets: &[u8]) -> (usize, Vec<(u16, Vec<u8>)>) {
+pub(super) fn opts(octets: &[u8]) -> (usize, Vec<(u16, Vec<u8>)>) {
     let message = Message::from_vec(octets).unwrap();
     let Some(edns) = &message.edns else {
         return (0, Vec::new());
@@ -40,7 +40,7 @@ fn opts(octets: &[u8]) -> (usize, Vec<(u16, Vec<u8>)>) {
 }
 
 /// A request with an OPT of these options.
-fn asking(raw: Vec<u8>, all: &[(u16, &[u8])]) -> Vec<u8> {
+pub(super) fn asking(raw: Vec<u8>, all: &[(u16, &[u8])]) -> Vec<u8> {
     with_opt(raw, 1232, 0, &options(all))
 }
 
