@@ -48,6 +48,7 @@ mod interop_catalog;
 mod interop_check;
 mod interop_doctor;
 mod interop_offline;
+mod interop_rrl;
 mod interop_secure;
 mod interop_steps;
 mod listeners;
