@@ -294,3 +294,40 @@ fn k4_a_serial_never_goes_back_when_the_server_s_clock_does() {
     );
     assert_eq!(steps[4..], [1, 1], "{steps:?}");
 }
+
+/// RFC 1982 section 7: secondaries that were down while the serial was moved back follow all the same, also when we were
+/// started again meanwhile. Then the clock counts again. It failed as long as the change after the reset took the clock's
+/// serial.
+#[test]
+fn secondaries_that_miss_a_reset_of_the_serial_follow_when_they_are_back() {
+    if needs::lacks(&["bind", "knot", "nsd", "pdns", "unbound"]) {
+        return;
+    }
+    // The reset leaves room for fifty versions.
+    let (old, reset) = (3_900_000_000, 1_752_516_301);
+    let mut subject = Subject::start(old, &set(60, 1, ""));
+    for member in &mut subject.fleet.members {
+        member.stop();
+    }
+    let primary = &mut subject.primary;
+    let next = |addresses| text(reset, SOA, "ns1", &set(60, addresses, ""));
+    assert_eq!(primary.publish(&next(2)), reset);
+    assert_eq!(primary.publish(&next(3)), reset + 1);
+    primary.zonewright.stop();
+    primary.zonewright.start();
+    assert_eq!(primary.publish(&next(4)), reset + 2);
+    let state = primary.zonewright.status()["zones"][0]["reset"].clone();
+    assert_eq!((&state["from"], &state["to"]), (&old.into(), &reset.into()));
+    for member in &mut subject.fleet.members {
+        member.resume();
+    }
+    let zonewright = &subject.primary.zonewright;
+    subject.fleet.wait_until_equal(zonewright, FOLLOW);
+    subject.fleet.assert_equal(zonewright);
+    let serial = subject.primary.publish(&next(5));
+    assert!(serial > 1_790_000_000, "the clock counts again: {serial}");
+    let zonewright = &subject.primary.zonewright;
+    assert!(zonewright.status()["zones"][0]["reset"].is_null());
+    subject.fleet.wait_until_equal(zonewright, FOLLOW);
+    subject.fleet.assert_equal(zonewright);
+}

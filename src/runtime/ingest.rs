@@ -103,6 +103,7 @@ impl Data {
             peers: Arc::clone(&observed.peers),
             awaits_secondaries: awaits_secondaries.then_some(next_ask),
             change,
+            secondaries: Arc::clone(observed.secondary_table()),
             batch: around.batch,
         };
         let (writer, opened) = writer.start()?;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dns::{Name, Rcode, Serial};
-use history::{AheadLine, SecondaryLine, SourceLine, Status, ZoneLine};
+use history::{AheadLine, ResetLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use kubernetes::source::ErrorClass;
 use ops::metrics as m;
 use ops::metrics::{Metric, Sample};
@@ -191,6 +191,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
         ahead: peers
             .get(zone.apex())
             .and_then(|peer| ahead_line(zone, peer)),
+        reset: reset_line(zone, &observed.common.secondaries, now_ms),
         ..zone_line(zone)
     };
     Status {
@@ -214,6 +215,19 @@ fn ahead_line(zone: &Zone, peer: &PeerAhead) -> Option<AheadLine> {
         serial: peer.serial.encode(),
         peer: peer.peer.to_string(),
         is_followed: peer.is_followed,
+    })
+}
+
+/// A reset of a zone's serial that keeps the next serial from taking the clock.
+fn reset_line(zone: &Zone, secondaries: &SecondaryTable, now_ms: u64) -> Option<ResetLine> {
+    let version = zone.current()?;
+    let left = version.left_behind.filter(|left| !left.is_over(now_ms))?;
+    let clock = Serial::from_wall(now_ms / 1000);
+    let is_held_back = clock.is_after(version.serial) && !clock.is_after(left.serial);
+    (is_held_back && !secondaries.have_followed(&version)).then(|| ResetLine {
+        from: left.serial.encode(),
+        to: left.reset.encode(),
+        until_ms: left.until_ms,
     })
 }
 

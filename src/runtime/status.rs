@@ -31,6 +31,7 @@ pub(crate) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
         }),
         history: None,
         ahead: None,
+        reset: None,
     }
 }
 

@@ -12,6 +12,7 @@ use ops::metrics::Metrics;
 use ops::{Clock, TimeText, millis};
 use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
+use transfer::SecondaryTable;
 use writer::{
     AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, ServiceKind, Store,
 };
@@ -140,6 +141,8 @@ pub(crate) struct Writer {
     pub(crate) awaits_secondaries: Option<AskId>,
     /// Which change of the Corefile the plans come with.
     pub(crate) change: Option<String>,
+    /// The secondaries, which may have to follow the reset of a serial.
+    pub(crate) secondaries: Arc<SecondaryTable>,
     /// How changes are gathered.
     pub(crate) batch: BatchSettings,
 }
@@ -171,6 +174,7 @@ impl Writer {
             peers,
             awaits_secondaries,
             change,
+            secondaries,
             batch,
         } = self;
         let mut journal = open(&state, &clock)?;
@@ -211,6 +215,7 @@ impl Writer {
             .with_catalogs(plan.catalogs.clone())
             .with_holds(going_on, over)
             .with_batch(batch)
+            .with_followed(Box::new(move |version| secondaries.have_followed(version)))
             .with_change(change.as_deref());
         let pipeline = match awaits_secondaries {
             Some(ask) => pipeline.awaiting_secondaries(ask),
@@ -294,7 +299,9 @@ fn brought_forward(
     let Some(lost) = journal.lost(apex) else {
         return Some(sound);
     };
-    let serial = next_serial(Some(sound.serial), journal.floor(apex), now_ms / 1000);
+    let left = sound.left_behind.filter(|left| !left.is_over(now_ms));
+    let left = left.map(|left| left.serial);
+    let serial = next_serial(Some(sound.serial), journal.floor(apex), left, now_ms / 1000);
     let same = Edit::new(&sound.contents).finish();
     let causes = vec![vec![lost.cause()]];
     let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);

@@ -50,6 +50,21 @@ pub struct ZoneLine {
     /// A peer with a later serial than ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<AheadLine>,
+    /// A reset of the serial that secondaries have to follow before the serial takes the clock again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<ResetLine>,
+}
+
+/// A reset of a zone's serial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResetLine {
+    /// The serial before it.
+    pub from: u32,
+    /// The serial after it.
+    pub to: u32,
+    /// The time when copies with the serial before it have expired, milliseconds since 1970 UTC.
+    pub until_ms: u64,
 }
 
 /// A peer with a later serial than ours.
@@ -207,6 +222,9 @@ pub(super) fn write(
         if let Some(ahead) = &line.ahead {
             writeln!(out, "    {}", ahead_text(&line.zone, ahead))?;
         }
+        if let Some(reset) = &line.reset {
+            writeln!(out, "    {}", reset_text(reset))?;
+        }
         for line in status
             .secondaries
             .iter()
@@ -304,6 +322,14 @@ fn ahead_text(zone: &str, ahead: &AheadLine) -> String {
     }
 }
 
+fn reset_text(reset: &ResetLine) -> String {
+    let ResetLine { from, to, until_ms } = reset;
+    let until = TimeText(*until_ms);
+    format!(
+        "SERIAL RESET from {from} to {to}: serials rise by one until the secondaries have followed, at the latest until {until}"
+    )
+}
+
 fn secondary_text(line: &SecondaryLine) -> String {
     let serial = |serial: Option<u32>| serial.map_or("nothing".to_owned(), |s| s.to_string());
     let lag = match (line.lag_versions, line.lag_seconds) {
@@ -356,6 +382,20 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_names_both_serials_and_its_end() {
+        let reset = ResetLine {
+            from: 3_900_000_000,
+            to: 1_752_516_351,
+            until_ms: 0,
+        };
+        assert_eq!(
+            reset_text(&reset),
+            "SERIAL RESET from 3900000000 to 1752516351: serials rise by one until the secondaries have followed, \
+             at the latest until 1970-01-01T00:00:00.000Z"
+        );
+    }
+
+    #[test]
     fn an_order_says_what_the_changes_that_wait_would_lose() {
         let order = OrderLine {
             rolled_back_to: None,
@@ -375,6 +415,7 @@ mod tests {
                 zone: "z.".into(),
                 history: None,
                 ahead: None,
+                reset: None,
                 serial: None,
                 time_ms: None,
                 records: 42,

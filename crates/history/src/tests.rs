@@ -38,6 +38,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
         hash: serial.map(|_| "ab12".into()),
         order: None,
         ahead: None,
+        reset: None,
         history: serial.map(|serial| HistoryLine {
             begins: serial - 100,
             begins_ms: THIRD_MS - 2000,
@@ -144,6 +145,7 @@ fn an_order_says_what_holds_until_when() {
             zone: "z.".into(),
             history: None,
             ahead: None,
+            reset: None,
             serial: Some(7),
             time_ms: None,
             records: 2,

@@ -168,7 +168,7 @@ impl Notifier {
             return None;
         };
         let target = self.secondary.target;
-        if state.is_slow && self.table.has(self.zone.apex(), target, version.serial) {
+        if state.is_slow && self.table.has(target, &version) {
             state.settled();
             return None;
         }

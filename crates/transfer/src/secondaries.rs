@@ -209,16 +209,29 @@ impl SecondaryTable {
         all
     }
 
-    /// Whether a target has shown that it has this serial or a later one.
+    /// Whether a target has shown that it has this version or a later one.
     #[must_use]
-    pub fn has(&self, zone: &Name, target: SocketAddr, serial: Serial) -> bool {
+    pub fn has(&self, target: SocketAddr, version: &Version) -> bool {
         let zones = self.lock();
-        let of_zone = zones.get(zone).map_or(&[][..], Vec::as_slice);
+        let of_zone = zones.get(version.contents.apex());
+        let of_zone = of_zone.map_or(&[][..], Vec::as_slice);
+        let is_there = |has: Serial| has == version.serial || has.is_after(version.serial);
         of_zone
             .iter()
             .filter(|status| status.target == target)
             .filter_map(|status| status.serial)
-            .any(|has| has == serial || has.is_after(serial))
+            .any(|has| is_there(has) && !version.leaves_behind(has))
+    }
+
+    /// Whether the zone of a version has secondaries, and each of them has shown that the reset of the serial does not leave
+    /// it behind.
+    #[must_use]
+    pub fn have_followed(&self, version: &Version) -> bool {
+        let zones = self.lock();
+        let of_zone = zones.get(version.contents.apex());
+        let has_followed =
+            |status: &SecondaryStatus| status.serial.is_some_and(|has| !version.leaves_behind(has));
+        of_zone.is_some_and(|all| !all.is_empty() && all.iter().all(has_followed))
     }
 
     /// Whether a request from this address may be a secondary's.
@@ -460,6 +473,38 @@ mod tests {
         let steps = current.steps_from(Serial::decode(7)).unwrap();
         let serials: Vec<Serial> = steps.iter().map(|step| step.serial).collect();
         assert_eq!(serials, [8, 9].map(Serial::decode), "oldest first");
+    }
+
+    #[test]
+    fn all_have_followed_a_reset_when_the_last_one_has_shown_a_serial_after_it() {
+        let (old, reset) = (3_900_000_000, 1_752_516_351);
+        let zone = zone("z.", old - 100, &["a A 192.0.2.1"]);
+        for (serial, last) in [(old, 2), (reset, 3)] {
+            publish(
+                &zone,
+                serial,
+                &contents("z.", 60, &[&format!("a A 192.0.2.{last}")]),
+            );
+        }
+        let current = zone.current().unwrap();
+        assert!(!table(&[]).have_followed(&current), "nobody is known");
+        let of = table(&[("192.0.2.1:53", &[]), ("192.0.2.2:53", &[])]);
+        let has = |last: u8, serial: u32| {
+            let target = format!("192.0.2.{last}:53").parse().unwrap();
+            let id = SecondaryId {
+                address: target,
+                key: None,
+            };
+            let asked = SecondaryRequest::Ixfr(Serial::decode(serial));
+            of.requested(&name("z."), &id, asked, SystemTime::UNIX_EPOCH);
+            (of.have_followed(&current), of.has(target, &current))
+        };
+        assert_eq!(has(1, reset), (false, true), "the other one is unknown");
+        // RFC 1982 takes the first of these for a later serial than ours.
+        for before in [old - 100, old] {
+            assert_eq!(has(2, before), (false, false), "{before}");
+        }
+        assert_eq!(has(2, reset), (true, true));
     }
 
     #[test]

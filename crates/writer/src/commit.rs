@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use dns::Serial;
 use kubernetes::facts::Dirty;
-use zone::{Candidate, Zone, next_serial};
+use zone::{Candidate, Version, Zone, next_serial};
 
 use crate::attribute::{Budget, name_vanished};
 use crate::cluster::Cluster;
@@ -90,7 +90,11 @@ impl<S: Store> Pipeline<S> {
         let previous = zone.current();
         let floor = self.store.floor(zone.apex());
         let last = previous.as_ref().map(|version| version.serial);
-        let serial = next_serial(last, floor.into_iter().chain(ahead), now_ms / 1000);
+        let left_behind = previous
+            .as_deref()
+            .and_then(|it| self.left_behind(it, now_ms));
+        let floors = floor.into_iter().chain(ahead);
+        let serial = next_serial(last, floors, left_behind, now_ms / 1000);
         let follows = |wanted: &Serial| last.or(floor).is_none_or(|last| wanted.is_after(last));
         let wanted = wanted.filter(follows);
         let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
@@ -99,7 +103,17 @@ impl<S: Store> Pipeline<S> {
         causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
         let previous = previous.as_deref();
         let candidate = Candidate::new(previous, draft, serial, now_ms, causes, limits);
+        let candidate = match left_behind {
+            Some(_) => candidate,
+            None => candidate.after_all_followed(),
+        };
         (zone, candidate)
+    }
+
+    /// The serial that secondaries may still have from before a reset, unless all have followed.
+    fn left_behind(&self, version: &Version, now_ms: u64) -> Option<Serial> {
+        let left = version.left_behind.filter(|left| !left.is_over(now_ms))?;
+        (!(self.have_followed)(version)).then_some(left.serial)
     }
 
     /// Settles the guards after a commit, and reports their events.

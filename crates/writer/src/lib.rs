@@ -256,6 +256,9 @@ pub trait Observer: Send {
     fn synced(&self, source: &str);
 }
 
+/// See [`Pipeline::with_followed`].
+pub type HaveFollowed = Box<dyn Fn(&Version) -> bool + Send>;
+
 /// The writer.
 pub struct Pipeline<S> {
     zones: Arc<ZoneSet>,
@@ -273,6 +276,8 @@ pub struct Pipeline<S> {
     last_commit: Option<Instant>,
     /// The askings of secondaries that have to end before anything is published.
     awaited: BTreeSet<AskId>,
+    /// Whether secondaries of a zone are known and all of them have followed the reset of its serial.
+    have_followed: HaveFollowed,
     /// Zones whose holds are over and not yet forgotten by the store, and whether the failure was reported.
     over: BTreeMap<Name, bool>,
 }
@@ -308,6 +313,7 @@ impl<S: Store> Pipeline<S> {
             seen: Vec::new(),
             last_commit: None,
             awaited: BTreeSet::new(),
+            have_followed: Box::new(|_| false),
             over: BTreeMap::new(),
         }
     }
@@ -423,6 +429,14 @@ impl<S: Store> Pipeline<S> {
         self
     }
 
+    /// Sets what tells whether secondaries of a zone are known and all of them have followed the reset of its serial. It is
+    /// asked at a commit while the reset is not over.
+    #[must_use]
+    pub fn with_followed(mut self, have_followed: HaveFollowed) -> Self {
+        self.have_followed = have_followed;
+        self
+    }
+
     /// Publishes nothing before this asking of secondaries has ended.
     #[must_use]
     pub fn awaiting_secondaries(mut self, ask: AskId) -> Self {
@@ -446,8 +460,10 @@ impl<S: Store> Pipeline<S> {
         let Some((zone, ahead)) = self.ahead_of(&reported.zone) else {
             return;
         };
-        let own = zone.current().map(|version| version.serial).or(floor);
-        if own.is_some_and(|own| serial <= own) {
+        let current = zone.current();
+        let own = current.as_ref().map(|version| version.serial).or(floor);
+        let is_behind = current.is_some_and(|version| version.leaves_behind(serial));
+        if is_behind || own.is_some_and(|own| serial <= own) {
             return;
         }
         let counts =

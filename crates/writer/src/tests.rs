@@ -473,14 +473,23 @@ fn what_an_earlier_run_published_stays_stale_until_this_one_has_rendered() {
 #[test]
 fn serials_follow_the_clock_and_never_go_back() {
     let serial = Serial::decode;
-    assert_eq!(next_serial(None, None, 1_000), serial(1_000));
-    assert_eq!(next_serial(Some(serial(1_000)), None, 1_000), serial(1_001));
-    assert_eq!(next_serial(Some(serial(5_000)), None, 1_000), serial(5_001));
+    assert_eq!(next_serial(None, None, None, 1_000), serial(1_000));
     assert_eq!(
-        next_serial(Some(serial(1_000)), Some(serial(7_000)), 2_000),
+        next_serial(Some(serial(1_000)), None, None, 1_000),
+        serial(1_001)
+    );
+    assert_eq!(
+        next_serial(Some(serial(5_000)), None, None, 1_000),
+        serial(5_001)
+    );
+    assert_eq!(
+        next_serial(Some(serial(1_000)), Some(serial(7_000)), None, 2_000),
         serial(7_001)
     );
-    assert_eq!(next_serial(None, Some(serial(7_000)), 2_000), serial(7_001));
+    assert_eq!(
+        next_serial(None, Some(serial(7_000)), None, 2_000),
+        serial(7_001)
+    );
 }
 
 #[test]

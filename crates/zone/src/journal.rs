@@ -349,7 +349,7 @@ impl Journal {
         let zones = self.zones();
         let floors = zones.values().map(|stored| {
             let floor = self.floors.get(&stored.apex).copied();
-            let floor = next_serial(Some(stored.head.serial), floor, ahead);
+            let floor = next_serial(Some(stored.head.serial), floor, None, ahead);
             (stored.apex.clone(), floor)
         });
         floors.collect()

@@ -12,6 +12,7 @@ pub mod hold;
 pub mod journal;
 #[cfg(test)]
 mod laws;
+mod left_behind;
 mod link;
 pub mod lookup;
 mod net_cache;
@@ -25,6 +26,7 @@ pub use contents::Contents;
 pub use delta::{DeltaError, Net, Step};
 pub use digest::{ContentTree, Hash, Link};
 pub use edit::{Draft, Edit};
+pub use left_behind::LeftBehind;
 pub use next_serial::{PeerSerial, Proof, next_serial};
 pub use node::{Node, RrsetRef, Rrsets};
 pub use version::{Candidate, Journaled, MemoryLimits, Version, Zone, ZoneSet};

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use dns::{Name, Serial};
 
 /// How far an unproven serial may be ahead of ours and of the clock: a year of seconds.
-const PLAUSIBLE_STEP: u32 = 365 * 86_400;
+pub(crate) const PLAUSIBLE_STEP: u32 = 365 * 86_400;
 
 /// The serial of a zone that a peer has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,10 +58,14 @@ impl PeerSerial {
 /// Returns the serial of the next version: after the previous one and after the floors, or the clock when it is ahead
 /// of all. It is always after the previous one. A floor that is as far ahead as a serial can be is reached, not
 /// exceeded. Without a previous version, the first floor takes its place.
+///
+/// The clock does not count if a secondary that still has the serial `left_behind` could not follow. Neither does a clock
+/// that is within a year of the farthest serial: a secondary that is one ordinary step late could not follow.
 #[must_use]
 pub fn next_serial(
     previous: Option<Serial>,
     floors: impl IntoIterator<Item = Serial>,
+    left_behind: Option<Serial>,
     unix_seconds: u64,
 ) -> Serial {
     let clock = Serial::from_wall(unix_seconds);
@@ -70,7 +74,12 @@ pub fn next_serial(
         return clock;
     };
     let above = floors.filter_map(|floor| Some(base.distance_to(floor)?.saturating_add(1)));
-    let step = above.chain(base.distance_to(clock)).fold(1, u32::max);
+    let is_near = |step: &u32| *step <= Serial::MAX_STEP - PLAUSIBLE_STEP;
+    let can_follow = left_behind.is_none_or(|left| clock.is_after(left));
+    let to_clock = base.distance_to(clock).filter(is_near);
+    let step = above
+        .chain(to_clock.filter(|_| can_follow))
+        .fold(1, u32::max);
     base.next(step)
 }
 
@@ -89,7 +98,7 @@ mod tests {
         ) {
             let previous = Serial::decode(previous);
             let floors: Vec<_> = floors.into_iter().map(Serial::decode).collect();
-            let next = next_serial(Some(previous), floors.iter().copied(), clock);
+            let next = next_serial(Some(previous), floors.iter().copied(), None, clock);
             prop_assert!(next.is_after(previous));
             for floor in floors {
                 match previous.distance_to(floor) {
@@ -99,7 +108,8 @@ mod tests {
                 }
             }
             let clock = Serial::from_wall(clock);
-            prop_assert!(previous.distance_to(clock).is_none() || !clock.is_after(next));
+            let is_near = matches!(previous.distance_to(clock), Some(step) if step <= Serial::MAX_STEP - PLAUSIBLE_STEP);
+            prop_assert!(!is_near || !clock.is_after(next));
         }
     }
 

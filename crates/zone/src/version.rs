@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::gate::HeldChange;
 use crate::hold::Hold;
 use crate::net_cache::NetCache;
-use crate::{ContentTree, Contents, Draft, Hash, Link, Net, Step};
+use crate::{ContentTree, Contents, Draft, Hash, LeftBehind, Link, Net, Step};
 
 /// One version of a zone: contents under a serial, for ever.
 #[derive(Debug, Clone)]
@@ -34,6 +34,8 @@ pub struct Version {
     pub soa_rdata: Rdata,
     /// The latest steps up to this version that are kept in memory, oldest first.
     pub history: Vector<Arc<Step>>,
+    /// The serial that secondaries may still have from before a reset of the serial.
+    pub left_behind: Option<LeftBehind>,
     /// The size of the steps in `history`.
     history_octets: usize,
     /// Its hashes; `None` for versions stored before there were hashes.
@@ -75,6 +77,7 @@ impl Version {
             contents,
             soa_rdata,
             history: history.steps,
+            left_behind: None,
             history_octets: history.octets,
             link,
             tree,
@@ -87,6 +90,13 @@ impl Version {
             steps: self.history.clone(),
             octets: self.history_octets,
         }
+    }
+
+    /// Whether a peer with this serial has not followed a reset of the serial yet.
+    #[must_use]
+    pub fn leaves_behind(&self, serial: Serial) -> bool {
+        self.left_behind
+            .is_some_and(|left| left.includes(serial, self.serial))
     }
 
     /// The SOA record.
@@ -233,6 +243,11 @@ impl Candidate {
         if step.from.is_some() {
             history.push(Arc::clone(&step), limits);
         }
+        let left_behind = previous.and_then(|before| {
+            let (from, to) = (&before.contents, &contents);
+            let from = (before.serial, from.soa());
+            LeftBehind::after_step(before.left_behind, from, (serial, to.soa()), time_ms)
+        });
         let version = Version::new(
             step.seq,
             serial,
@@ -242,7 +257,21 @@ impl Candidate {
             Some(link),
             tree,
         );
+        let version = Version {
+            left_behind,
+            ..version
+        };
         Self { version, step }
+    }
+
+    /// Notes that all secondaries had followed the reset of an earlier version.
+    #[must_use]
+    pub fn after_all_followed(mut self) -> Self {
+        let from = self.step.from.as_ref().map(|(serial, _)| *serial);
+        let left = self.version.left_behind.zip(from);
+        let left = left.filter(|(left, _)| left.reset == self.version.serial);
+        self.version.left_behind = left.map(|(left, serial)| LeftBehind { serial, ..left });
+        self
     }
 
     /// The version.

@@ -311,6 +311,69 @@ fn the_serial_of_a_file_alone_is_no_version_and_lifts_the_next() {
     assert_eq!(serial(&zone), Serial::decode(2_026_112_106));
 }
 
+/// A zone whose file was reset from serial 3900000000 by the widest step, with its writer and clock.
+fn reset_zone() -> (Arc<Zone>, Pipeline<NoStore>, Arc<HandClock>) {
+    let (zone, mut pipeline) = of_file();
+    let clock = HandClock::at(1_795_000_000);
+    pipeline.clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    for (serial, line) in [
+        (3_900_000_000, ""),
+        (RESET, "a A 192.0.2.2\n"),
+        (RESET, "a A 192.0.2.3\n"),
+    ] {
+        give(&mut pipeline, 0, &zone_text(serial, line));
+        assert!(pipeline.commit());
+    }
+    (zone, pipeline, clock)
+}
+
+/// The farthest serial that a secondary with 3900000000 can follow.
+const RESET: u32 = 1_752_516_351;
+
+/// The serial of the next version.
+fn next_of(zone: &Zone, pipeline: &mut Pipeline<NoStore>, last: u8) -> u32 {
+    let text = zone_text(RESET, &format!("a A 192.0.2.{last}\n"));
+    give(pipeline, 0, &text);
+    assert!(pipeline.commit());
+    zone.current().unwrap().serial.encode()
+}
+
+#[test]
+fn serials_after_a_reset_rise_by_one_until_the_secondaries_have_followed() {
+    let (zone, mut pipeline, clock) = reset_zone();
+    assert_eq!(zone.current().unwrap().serial.encode(), RESET + 1);
+    // RFC 1982 takes a secondary that is left behind for one that is ahead.
+    let proof = Proof::Signature;
+    pipeline.take(Input::Ahead(reported(zone.apex(), 3_899_999_000, proof)));
+    clock.advance(3 * 3600 - 1);
+    assert_eq!(next_of(&zone, &mut pipeline, 4), RESET + 2);
+    let mut pipeline =
+        pipeline.with_followed(Box::new(|version| !version.leaves_behind(version.serial)));
+    let now = 1_795_000_000 + 3 * 3600 - 1;
+    assert_eq!(next_of(&zone, &mut pipeline, 5), now);
+    let left = zone.current().unwrap().left_behind.unwrap();
+    assert_eq!(left.serial.encode(), RESET + 2, "the clock is a year ahead");
+}
+
+#[test]
+fn serials_after_a_reset_take_the_clock_again_when_old_copies_have_expired() {
+    let (zone, mut pipeline, clock) = reset_zone();
+    clock.advance(3 * 3600);
+    assert_eq!(next_of(&zone, &mut pipeline, 4), 1_795_000_000 + 3 * 3600);
+}
+
+#[test]
+fn an_operator_ends_a_reset_with_the_serial_of_the_file() {
+    let (zone, mut pipeline, _) = reset_zone();
+    give(
+        &mut pipeline,
+        0,
+        &zone_text(2_026_112_401, "a A 192.0.2.9\n"),
+    );
+    assert!(pipeline.commit());
+    assert_eq!(zone.current().unwrap().serial.encode(), 2_026_112_401);
+}
+
 #[test]
 fn other_timers_alone_are_a_version_with_its_cause() {
     let (zone, mut pipeline) = of_file();

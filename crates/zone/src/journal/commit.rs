@@ -182,6 +182,7 @@ impl Journal {
             stored.head.serial = step.serial;
             stored.head.seq = step.seq;
             stored.head.hash = step.link.map(|link| link.hash);
+            stored.head.left_behind = candidate.version().left_behind;
             stored.head.kept_octets += counted;
             stored.head.since_base += counted;
             self.retain(&mut stored);
@@ -208,6 +209,7 @@ impl Journal {
             indexed: step.seq,
             hash: step.link.map(|link| link.hash),
             since_older: 0,
+            left_behind: candidate.version().left_behind,
             older: Arc::default(),
         };
         Plan {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use dns::Serial;
 
-use crate::Hash;
 use crate::journal::codec::{self, OLDER, SNAPSHOT, STEP, seal, unseal};
 use crate::journal::store::{Batch, Store, StoreError};
+use crate::{Hash, LeftBehind};
 
 /// The number of older snapshots' entries read at once.
 const PAGE: usize = 64;
@@ -46,6 +46,9 @@ pub(super) struct Head {
     pub(super) hash: Option<Hash>,
     /// The size of the steps from the newest of the older snapshots to the base.
     pub(super) since_older: u64,
+    /// The serial that secondaries may still have from before a reset of the serial. Written at the end of the entry, if
+    /// there is one.
+    pub(super) left_behind: Option<LeftBehind>,
     /// Kept snapshots that are older than the base, oldest first. Each has an entry of its own, because every commit
     /// writes the head and there may be hundreds of them.
     pub(super) older: Arc<Vec<Base>>,
@@ -93,6 +96,11 @@ impl Head {
         out.push(u8::from(self.hash.is_some()));
         out.extend_from_slice(self.hash.unwrap_or_default().as_octets());
         out.extend_from_slice(&self.since_older.to_be_bytes());
+        if let Some(left) = self.left_behind {
+            out.extend_from_slice(&left.serial.encode().to_be_bytes());
+            out.extend_from_slice(&left.reset.encode().to_be_bytes());
+            out.extend_from_slice(&left.until_ms.to_be_bytes());
+        }
         seal(key, out)
     }
 
@@ -106,17 +114,19 @@ impl Head {
             u64::from_be_bytes(octets.expect("the slice has eight octets"))
         };
         let (snapshot, rest) = snapshot.split_first()?;
-        let (indexed, hash, since_older) = match rest {
+        let (indexed, hash, since_older, left_behind) = match rest {
             // From the previous layout.
-            [] => (number(0) + 1, None, 0),
+            [] => (number(0) + 1, None, 0, None),
             rest => {
                 let (indexed, rest) = rest.split_first_chunk::<8>()?;
                 let (has_hash, rest) = rest.split_first()?;
                 let (hash, rest) = rest.split_first_chunk::<32>()?;
+                let (since_older, rest) = rest.split_first_chunk::<8>()?;
                 (
                     u64::from_be_bytes(*indexed),
                     (*has_hash == 1).then_some(Hash::from_octets(*hash)),
-                    u64::from_be_bytes(rest.try_into().ok()?),
+                    u64::from_be_bytes(*since_older),
+                    decode_left_behind(rest)?,
                 )
             }
         };
@@ -134,9 +144,28 @@ impl Head {
             indexed,
             hash,
             since_older,
+            left_behind,
             older: Arc::default(),
         })
     }
+}
+
+/// Decodes the end of the entry. The outer `None` is damage.
+#[allow(
+    clippy::option_option,
+    reason = "an absent value and a damaged one differ"
+)]
+fn decode_left_behind(rest: &[u8]) -> Option<Option<LeftBehind>> {
+    if rest.is_empty() {
+        return Some(None);
+    }
+    let (serial, rest) = rest.split_first_chunk::<4>()?;
+    let (reset, until_ms) = rest.split_first_chunk::<4>()?;
+    Some(Some(LeftBehind {
+        serial: Serial::decode(u32::from_be_bytes(*serial)),
+        reset: Serial::decode(u32::from_be_bytes(*reset)),
+        until_ms: u64::from_be_bytes(until_ms.try_into().ok()?),
+    }))
 }
 
 /// The key of an older snapshot's entry.

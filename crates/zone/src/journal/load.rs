@@ -176,7 +176,8 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
         }
         link => link,
     };
-    let version = Version::restore(seq, serial, time_ms, contents, history, link);
+    let mut version = Version::restore(seq, serial, time_ms, contents, history, link);
+    version.left_behind = head.left_behind;
     Ok(Sound { version, fault })
 }
 

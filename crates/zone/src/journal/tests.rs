@@ -78,7 +78,12 @@ impl Bench {
         let now = self.now.load(Ordering::Relaxed);
         let floor = self.journal().floor(&apex());
         let previous = self.version.as_ref();
-        let serial = next_serial(previous.map(|version| version.serial), floor, now / 1000);
+        let serial = next_serial(
+            previous.map(|version| version.serial),
+            floor,
+            None,
+            now / 1000,
+        );
         laws::candidate(previous, plan, serial, now)
     }
 
@@ -419,6 +424,25 @@ fn several_zones_are_committed_together_and_come_back() {
 }
 
 #[test]
+fn a_reset_of_the_serial_is_known_after_a_restart_until_all_have_followed() {
+    let mut bench = Bench::new();
+    let reset = 1_752_516_351;
+    for (turn, serial) in (1..).zip([3_900_000_000, reset, reset + 1]) {
+        let candidate = bulky_at(bench.version.as_ref(), turn, Serial::decode(serial));
+        bench.put(candidate);
+    }
+    let left = |bench: &Bench| bench.version.as_ref().unwrap().left_behind;
+    let before = left(&bench);
+    assert_eq!(before.map(|left| left.serial.encode()), Some(3_900_000_000));
+    bench.open();
+    assert_eq!(left(&bench), before);
+    let next = bulky_at(bench.version.as_ref(), 4, Serial::decode(reset + 2));
+    bench.put(next.after_all_followed());
+    bench.open();
+    assert_eq!(left(&bench), None);
+}
+
+#[test]
 fn a_clean_end_leaves_no_gap_in_serials() {
     let mut bench = Bench::new();
     let candidate = bulky(None, 41);
@@ -459,7 +483,7 @@ fn the_next_serial_is_above_the_version_before_the_floor_and_the_clock() {
         (serial(u32::MAX), serial(3), 50, 50),
         (serial(u32::MAX), None, 0, 0),
     ] {
-        let next = next_serial(previous, floor, wall);
+        let next = next_serial(previous, floor, None, wall);
         assert_eq!(
             next,
             Serial::decode(expected),

@@ -60,7 +60,7 @@ fn survives(dir: TempDir, announced: &Announced, what: &str) -> u64 {
     );
     let floor = bench.journal().floor(&apex());
     let previous = bench.version.as_ref().map(|version| version.serial);
-    let next = next_serial(previous, floor, 1000);
+    let next = next_serial(previous, floor, None, 1000);
     for known in announced.values() {
         assert!(
             next.is_after(known.serial),
@@ -85,6 +85,7 @@ fn survives(dir: TempDir, announced: &Announced, what: &str) -> u64 {
     let next = next_serial(
         bench.version.as_ref().map(|version| version.serial),
         floor,
+        None,
         1000,
     );
     let last = before.map(|version| version.serial);

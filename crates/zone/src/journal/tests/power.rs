@@ -65,7 +65,12 @@ fn live(dir: &Path, mut announce: impl FnMut(&Version, &Arc<Step>)) {
             let at = now.fetch_add(700, Ordering::Relaxed);
             let previous = version.as_ref();
             let floor = journal.floor(&apex());
-            let serial = next_serial(previous.map(|version| version.serial), floor, at / 1000);
+            let serial = next_serial(
+                previous.map(|version| version.serial),
+                floor,
+                None,
+                at / 1000,
+            );
             let next = match turn % 12 {
                 7 => Some(bulky_at(previous, life * 100 + turn, serial)),
                 _ => laws::candidate(previous, plan, serial, at),
@@ -254,7 +259,7 @@ fn goes_on(
 ) -> Result<(), String> {
     let now = Arc::new(AtomicU64::new(1_000_000));
     let previous = version.as_ref().map(|version| version.serial);
-    let serial = next_serial(previous, journal.floor(&apex()), 1000);
+    let serial = next_serial(previous, journal.floor(&apex()), None, 1000);
     for known in truth
         .range(..=announced)
         .map(|(_, (known, _))| known.serial)
@@ -269,6 +274,7 @@ fn goes_on(
         let serial = next_serial(
             previous.map(|version| version.serial),
             journal.floor(&apex()),
+            None,
             1000,
         );
         if let Some(candidate) = laws::candidate(previous, plan, serial, 1_000_000) {
