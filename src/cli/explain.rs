@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use directives::config::{
-    Bind, BindHost, Catalog, Config, Forward, Hosts, Pods, Registered, Role, ServerBlock, Source,
-    Transfer, directives,
+    Bind, BindHost, Catalog, Config, Forward, Hosts, Listener, Pods, Registered, Role, ServerBlock,
+    Source, Transfer, directives, transfers_on,
 };
 use dns::Name;
 use transfer::TlsDemand;
@@ -13,7 +13,7 @@ use transfer::TlsDemand;
 pub(crate) fn explain(config: &Config) -> String {
     let mut text = String::new();
     for block in &config.servers {
-        explain_block(block, &mut text);
+        explain_block(config, block, &mut text);
     }
     text
 }
@@ -24,7 +24,7 @@ fn line(text: &mut String, what: &str, says: &str) {
 }
 
 /// The treatment by one block.
-fn explain_block(block: &ServerBlock, text: &mut String) {
+fn explain_block(config: &Config, block: &ServerBlock, text: &mut String) {
     let keys: Vec<String> = block
         .zones
         .iter()
@@ -45,15 +45,13 @@ fn explain_block(block: &ServerBlock, text: &mut String) {
         line(text, "first", &says);
     }
     for zone in block.zones_written() {
-        line(text, "zone", &zone_line(block, zone));
+        line(text, "zone", &zone_line(config, block, zone));
         if let Some(says) = missing(block, zone) {
             line(text, "", &says);
         }
-        for secondary in block
-            .for_zone::<Transfer>(zone)
-            .iter()
-            .flat_map(|it| &it.secondaries)
-        {
+        let is_given = !transferring(config, block, zone).is_empty();
+        let transfer = block.for_zone::<Transfer>(zone).filter(|_| is_given);
+        for secondary in transfer.iter().flat_map(|it| &it.secondaries) {
             line(text, "", &format!("notified: {}", secondary.address));
         }
     }
@@ -116,7 +114,7 @@ fn hosts(block: &ServerBlock) -> String {
 }
 
 /// The source of a zone, and the peers that may transfer it.
-fn zone_line(block: &ServerBlock, zone: &Name) -> String {
+fn zone_line(config: &Config, block: &ServerBlock, zone: &Name) -> String {
     let mut clusters = block.clusters();
     let from = if let Some(cluster) = clusters.find(|it| it.zones().any(|own| own == zone)) {
         let source = match &cluster.source {
@@ -160,11 +158,39 @@ fn zone_line(block: &ServerBlock, zone: &Name) -> String {
             let all: Vec<String> = to.chain(allow).collect();
             match all.is_empty() {
                 true => "not transferred".to_owned(),
-                false => format!("transferred to {}", all.join(", ")),
+                false => transferred(config, block, zone, &all.join(", ")),
             }
         }
     };
     format!("{zone} from {from}; {who}")
+}
+
+/// The listeners of a block on which it transfers a zone.
+fn transferring(config: &Config, block: &ServerBlock, zone: &Name) -> Vec<Listener> {
+    let all = config.listeners().into_iter();
+    all.filter(|(listener, blocks)| {
+        block.listeners().contains(listener) && transfers_on(blocks, listener, block, zone)
+    })
+    .map(|(listener, _)| listener)
+    .collect()
+}
+
+/// Where a zone is transferred to these peers.
+fn transferred(config: &Config, block: &ServerBlock, zone: &Name, peers: &str) -> String {
+    let here = transferring(config, block, zone);
+    if here.is_empty() {
+        return "not transferred: no listener of this block has the questions for it".to_owned();
+    }
+    if here.len() == block.listeners().len() {
+        return format!("transferred to {peers}");
+    }
+    let here = here.iter().map(|listener| {
+        let host = listener.host.as_ref().map(ToString::to_string);
+        let (scheme, host) = (listener.scheme.as_str(), host.unwrap_or_default());
+        format!("{scheme}://{host}:{}", listener.port)
+    });
+    let here: Vec<String> = here.collect();
+    format!("transferred on {} to {peers}", here.join(", "))
 }
 
 /// The proof that a secondary needs besides its address, with a space in front.
@@ -251,6 +277,33 @@ mod tests {
                     zone        z. from the file db; not transferred\n  \
                     the rest    SERVFAIL: no handler answers them\n";
         assert_eq!(explain(&loaded.config), want);
+    }
+
+    /// transfer D4: it said that a catalog is transferred where another block has its questions.
+    #[test]
+    fn a_zone_is_transferred_where_its_block_has_the_questions() {
+        let own = "u:5301 v:5302 {\n file db\n catalog catalog.invalid\n transfer u v catalog.invalid {\n  allow 10.0.0.0/8\n }\n}\n";
+        let said = |more: &str| {
+            let text = format!("{own}{more}");
+            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+            explain(&loaded.config)
+        };
+        let alone = said("");
+        let at_one = said(".:5301 {\n whoami\n}\n");
+        let nowhere = said(".:5301 .:5302 {\n whoami\n}\n");
+        let of_u = "zone        u. from the file db; transferred on dns://:5301 to 10.0.0.0/8\n";
+        let catalog = "zone        catalog.invalid. from a catalog; ";
+        for (said, want) in [
+            (&alone, "transferred to 10.0.0.0/8"),
+            (&at_one, "transferred on dns://:5302 to 10.0.0.0/8"),
+            (
+                &nowhere,
+                "not transferred: no listener of this block has the questions for it",
+            ),
+        ] {
+            assert!(said.contains(&format!("{catalog}{want}\n")), "{said}");
+            assert!(said.contains(of_u), "{said}");
+        }
     }
 
     #[test]

@@ -10,17 +10,17 @@ use anyhow::{Context as _, bail};
 use corefile::{HttpAddress, HttpHost};
 use directives::config::{
     Bind, BindHost, Config, Cookies, Errors, Https3Limits, HttpsLimits, Listener, LogRule, Nsid,
-    Prometheus, QuicLimits, Scheme, ServerBlock, Sockets, Timeouts, Tsig, TsigKey, ZoneKey,
+    Prometheus, QuicLimits, Scheme, ServerBlock, Sockets, Timeouts, Tsig, TsigKey, transfers_on,
 };
 use directives::handlers::{
     Consolidated, Context, Counts as HandlerCounts, QueryLog, Resolved, Rules, UpstreamSockets,
 };
 use dns::tsig::{self, KeyRing, Keys};
-use dns::{CookieSecrets, Name, Rtype};
+use dns::{CookieSecrets, Name};
 use ops::{Clock, HandlerMetrics};
 use ring::rand::{SecureRandom, SystemRandom};
+use server::ExchangeLog;
 use server::{Common, Identity, Parts, Server, Settings};
-use server::{ExchangeLog, Router};
 use transfer::{Access, Peers, Rule, Secondary};
 use zone::{Zone, ZoneSet};
 
@@ -149,7 +149,7 @@ fn make(
         zones,
         access,
         secondaries,
-    } = transfers((blocks, &router), deployment, notified);
+    } = transfers((blocks, &listeners), deployment, notified);
     let nsid = blocks
         .iter()
         .find_map(|block| block.get())
@@ -298,33 +298,23 @@ struct Transfers {
     secondaries: Vec<Secondary>,
 }
 
-/// Whether a block gives a zone away on its listeners: where it has the questions for it, or the zone would leave
-/// past `acl` and TLS. A catalog may be below no key: it is on all listeners, unless another block has the questions
-/// there.
-fn gives((block, place): (&ServerBlock, usize), router: &Router, apex: &Name) -> bool {
-    let is_below = |key: &ZoneKey| apex.is_within(&key.apex);
-    match router.find(apex.to_lower().as_wire(), Rtype::SOA) {
-        None => !block.zones.iter().any(is_below),
-        Some(found) => found == place,
-    }
-}
-
-/// What some blocks say about zones and transfers where `router` finds them; `notified`: who is told already, by
-/// others.
+/// What some blocks say about zones and transfers on their listeners, which all have the same keys; `notified`: who is
+/// told already, by others.
 fn transfers(
-    (blocks, router): (&[&ServerBlock], &Router),
+    (blocks, listeners): (&[&ServerBlock], &[Listener]),
     deployment: &Deployment,
     notified: &mut BTreeSet<(Name, SocketAddr)>,
 ) -> Transfers {
     let mut zones: Vec<Arc<Zone>> = Vec::new();
     let mut access = HashMap::new();
     let mut secondaries = Vec::new();
-    for (place, block) in blocks.iter().enumerate() {
+    let listener = listeners.first();
+    for block in blocks {
         for apex in block.zones_written() {
             let Some(zone) = deployment.zones.get(apex) else {
                 continue;
             };
-            if !gives((block, place), router, apex) {
+            if !listener.is_some_and(|listener| transfers_on(blocks, listener, block, apex)) {
                 continue;
             }
             if !zones.iter().any(|known| Arc::ptr_eq(known, zone)) {

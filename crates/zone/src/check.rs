@@ -175,6 +175,27 @@ impl fmt::Display for Warning {
     }
 }
 
+impl Fault {
+    /// The fault of a record whose data has this size, if no message has room for it.
+    #[must_use]
+    pub fn of_size(apex: &Name, owner: &[u8], rtype: Rtype, data_octets: usize) -> Option<Self> {
+        let room = usize::from(u16::MAX).min(MAX_MESSAGE_OCTETS)
+            - (HEADER_AND_OPT + apex.as_wire().len() + 4 + TSIG);
+        let octets = owner.len() + 10 + data_octets;
+        (octets > room).then(|| Self::TooLarge {
+            owner: text(owner),
+            rtype,
+            octets,
+            room,
+        })
+    }
+}
+
+/// A name in wire form as text.
+fn text(wire: &[u8]) -> String {
+    Name::from_wire(wire).map_or_else(|_| wire.escape_ascii().to_string(), |it| it.to_string())
+}
+
 /// The faults and warnings of one owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
@@ -197,24 +218,13 @@ pub fn check(apex: &Name, key: &[u8], node: Option<&Node>) -> Findings {
     }
     let Some(node) = node else { return findings };
     let wire = node.owner_wire(apex);
-    let text = || {
-        Name::from_wire(&wire).map_or_else(|_| wire.escape_ascii().to_string(), |it| it.to_string())
-    };
-    let room = usize::from(u16::MAX).min(MAX_MESSAGE_OCTETS)
-        - (HEADER_AND_OPT + apex.as_wire().len() + 4 + TSIG);
+    let text = || text(&wire);
     let mut types = 0;
     for rrset in node.rrsets() {
         types += 1;
         let longest = rrset.data().map(<[u8]>::len).max().unwrap_or_default();
-        let octets = wire.len() + 10 + longest;
-        if octets > room {
-            findings.faults.push(Fault::TooLarge {
-                owner: text(),
-                rtype: rrset.rtype,
-                octets,
-                room,
-            });
-        }
+        let too_large = Fault::of_size(apex, &wire, rrset.rtype, longest);
+        findings.faults.extend(too_large);
         if rrset.count > BIND_LIMIT {
             findings.warnings.push(Warning::Records {
                 owner: text(),

@@ -5,6 +5,8 @@ use std::ops::Bound;
 
 use dns::{Name, Rdata, Rtype, SortKey};
 
+use zone::check::Fault;
+
 use super::reader::Placed;
 use super::{FileProblem, Role, Spot};
 
@@ -150,6 +152,10 @@ impl Check<'_> {
                     "{rtype} would not match the zone, whose serial is zonewright's: sign the zone on a secondary"
                 );
                 problems.push(record.spot.problem(message));
+            }
+            let octets = record.record.rdata.as_octets().len();
+            if let Some(fault) = Fault::of_size(self.apex, owner.as_wire(), rtype, octets) {
+                problems.push(record.spot.problem(fault.to_string()));
             }
         }
         // RFC 1034 section 3.6.2, RFC 2181 section 10.1.

@@ -85,6 +85,17 @@ fn names_are_relative_to_the_origin() {
     ]);
 }
 
+/// transfer D4: the gate found it, at the start, and `check` did not.
+#[test]
+fn a_record_that_no_message_has_room_for_is_a_problem_with_its_place() {
+    let txt =
+        |strings: usize| format!("big TXT{}", format!(" {}", "x".repeat(255)).repeat(strings));
+    assert_eq!(said(&txt(253)).len(), 1);
+    let problems = said(&format!("a A 192.0.2.1\n{}", txt(255)));
+    let want = "a TXT record of big.z. has 65297 bytes, but a message has room for 65141";
+    assert_eq!(problems, [format!("d/main:6:1: {want}")]);
+}
+
 #[test]
 fn what_is_left_out_is_taken_from_above() {
     check(&[

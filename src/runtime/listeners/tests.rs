@@ -1,7 +1,6 @@
 //! Which addresses are bound, and which zones are transferred there.
 
 use directives::config::{Overrides, parse_text};
-use server::{Block, BlockZones, Shape};
 use transfer::Requester;
 
 use super::*;
@@ -34,16 +33,8 @@ fn given(text: &str) -> Vec<(String, usize)> {
     let plan = Plan::new(&loaded.config, &|_| Vec::new());
     let deployment = Deployment::new(plan, &RequestMetrics::default(), &Deployment::default());
     let of = |(listener, blocks): (Listener, Vec<&ServerBlock>)| {
-        let keys = |block: &&ServerBlock| {
-            let keys = block.keys_on(&listener).map(|key| key.apex.clone());
-            let none = BlockZones::default();
-            (
-                keys.collect(),
-                Block::new(vec![], none, vec![], Shape::default()),
-            )
-        };
-        let router = Router::new(blocks.iter().map(keys).collect());
-        let transfers = transfers((&blocks, &router), &deployment, &mut BTreeSet::new());
+        let here = std::slice::from_ref(&listener);
+        let transfers = transfers((&blocks, here), &deployment, &mut BTreeSet::new());
         let zones = transfers.zones.iter().map(|zone| zone.apex().to_string());
         let zones = format!("{}: {}", listener.port, zones.collect::<Vec<_>>().join(" "));
         (zones, transfers.access.len())

@@ -8,6 +8,7 @@ use kubernetes::schema::CatalogMember;
 use transfer::PeerAddress;
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
+use crate::config::listener::block_for;
 use crate::config::zone::{self, ZoneKey};
 use crate::transfer::Transfer;
 
@@ -236,10 +237,11 @@ fn check_questions(
         return;
     }
     for listener in block.listeners() {
-        let has_questions = |other: &&ServerBlock| {
-            other.listeners().contains(&listener) && other.keys_on(&listener).any(is_above)
-        };
-        if let Some(other) = blocks.iter().find(has_questions) {
+        let here: Vec<&ServerBlock> = blocks
+            .iter()
+            .filter(|other| other.listeners().contains(&listener))
+            .collect();
+        if let Some(other) = block_for(&here, &listener, own) {
             let message = format!(
                 "questions for {own} on port {} go to the block at {}: it is not transferred there",
                 listener.port, other.place

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use corefile::place::{Place, Report};
+use dns::Name;
 
 use crate::bind::{Bind, BindHost};
 use crate::config::block::ServerBlock;
@@ -50,6 +51,43 @@ impl ServerBlock {
             }
         }
         listeners
+    }
+}
+
+/// The block among those of a listener that has the questions for a name: the one with the longest key at or above it.
+#[must_use]
+pub fn block_for<'a>(
+    blocks: &[&'a ServerBlock],
+    listener: &Listener,
+    name: &Name,
+) -> Option<&'a ServerBlock> {
+    let keys = blocks
+        .iter()
+        .flat_map(|block| block.keys_on(listener).map(move |key| (*block, &key.apex)));
+    let above = keys.filter(|(_, key)| name.is_within(key));
+    // Of equal keys the first counts.
+    let longest = above.reduce(
+        |best, other| match other.1.label_count() > best.1.label_count() {
+            true => other,
+            false => best,
+        },
+    );
+    longest.map(|(block, _)| block)
+}
+
+/// Whether a block transfers its zone on one of its listeners, whose blocks are `blocks`: where it has the questions for
+/// the zone, because `acl` and TLS apply to both. A catalog may be below no key of its block. It is on all listeners of the
+/// block, unless another block has the questions there.
+#[must_use]
+pub fn transfers_on(
+    blocks: &[&ServerBlock],
+    listener: &Listener,
+    block: &ServerBlock,
+    zone: &Name,
+) -> bool {
+    match block_for(blocks, listener, zone) {
+        None => !block.zones.iter().any(|key| zone.is_within(&key.apex)),
+        Some(found) => std::ptr::eq(found, block),
     }
 }
 
@@ -119,7 +157,15 @@ pub(crate) fn check_zones(servers: &[ServerBlock], report: &mut Report) {
     }
 }
 
-/// Reports listeners that need the same socket for different protocols.
+/// Whether one listener has all addresses because its block has no `bind`, and the other names all of a family.
+fn takes_all(one: &Listener, other: &Listener) -> bool {
+    let names_all = |listener: &Listener| listener.address().is_some_and(|it| it.is_unspecified());
+    let is_pair = one.host.is_none() && names_all(other) || other.host.is_none() && names_all(one);
+    let is_same = one.scheme == other.scheme || one.scheme.shares_sockets_with(other.scheme);
+    is_pair && is_same && one.port == other.port && one.port != 0
+}
+
+/// Reports listeners that need the same socket for different protocols or blocks.
 pub(crate) fn check_sockets(servers: &[ServerBlock], report: &mut Report) {
     let mut seen: Vec<(Listener, &Place)> = Vec::new();
     let keys = servers
@@ -133,6 +179,13 @@ pub(crate) fn check_sockets(servers: &[ServerBlock], report: &mut Report) {
                 && other.port != 0
                 && other.scheme.shares_sockets_with(listener.scheme)
         });
+        if let Some((_, place)) = seen.iter().find(|(other, _)| takes_all(other, &listener)) {
+            let message = format!(
+                "port {} on all addresses is for the block at {}:{} too: one of the two has no bind",
+                listener.port, place.file, place.line
+            );
+            report.error(&key.place, message, "write the same bind in both blocks");
+        }
         if let Some((other, place)) = clash {
             let (scheme, taken) = (listener.scheme.as_str(), other.scheme.as_str());
             let message = format!(

@@ -76,7 +76,7 @@ pub use crate::tsig::secret::Secret;
 pub use crate::tsig::{KeyFile, Tsig, TsigKey, read_keys_again};
 pub use block::{Directive, Repeat, Role, ServerBlock};
 pub use form::Form;
-pub use listener::Listener;
+pub use listener::{Listener, block_for, transfers_on};
 pub use load::{Config, Loaded, Overrides, Rejected, load, parse_text};
 pub use mnemonic::CLASS_ANY;
 pub use pattern::Pattern;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::config::tests::{block, config, faults, name, shown, warnings};
+use crate::config::tests::{block, check_problems, config, faults, name, shown, warnings};
 use crate::config::{
     Any, Apex, Bind, BindHost, Bufsize, Chaos, DebugLines, Dns64, Errors, Health, History,
     Loadbalance, Local, LogClass, LogField, LogPiece, LogRule, Minimal, Monitor, Prometheus, Ready,
@@ -196,6 +196,20 @@ fn history_has_bounds() {
     }
 }
 
+#[test]
+fn a_block_without_bind_and_one_that_binds_all_addresses_have_one_socket() {
+    let wanted = "port 53 on all addresses is for the block at Corefile:1 too: one of the two has no bind; \
+                  write the same bind in both blocks";
+    for text in [
+        "a {\n bind ::\n}\nb {\n whoami\n}\n",
+        "a {\n whoami\n}\nb {\n bind 0.0.0.0\n}\n",
+    ] {
+        let place = text.lines().count() - 2;
+        check_problems(text, &[&format!("Corefile:{place}:1: {wanted}")]);
+    }
+    check_problems("a {\n bind ::\n}\nb:54 {\n whoami\n}\n", &[]);
+}
+
 /// transfer D2
 #[test]
 fn bind_to_all_addresses_of_ipv6_takes_those_of_ipv4_too() {
@@ -209,7 +223,6 @@ fn bind_to_all_addresses_of_ipv6_takes_those_of_ipv4_too() {
     for text in [
         "a {\n bind :: {\n except 0.0.0.0\n}\n}",
         "a {\n bind ::\n}\nb {\n bind 0.0.0.0\n}",
-        "a {\n bind ::\n}\nb {\n whoami\n}",
     ] {
         assert_eq!(bound(text), ["::"], "{text}");
     }
