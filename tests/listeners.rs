@@ -169,3 +169,64 @@ fn blocks_with_bind_and_without_come_and_go_by_reloads() {
     }
     assert!(!server.log().contains("the old configuration stays"));
 }
+
+/// `bind ::` has all IPv4 addresses but the one that another block binds; the start and `status` say so.
+#[test]
+fn bind_to_all_ipv6_addresses_has_ipv4_beside_a_block_with_one_ipv4_address() {
+    let site = Site::new();
+    let port = site.dns.port();
+    let metrics = ports::free_address();
+    write_zones(&site, &["one.example", "all.example"]);
+    site.write(
+        "Corefile",
+        &format!(
+            "all.example:{port} {{\n bind ::\n file all.example\n prometheus {metrics}\n}}\n\
+             one.example:{port} {{\n bind 127.0.0.1\n file one.example\n}}\n"
+        ),
+    );
+    let mut server = site.start();
+    let one = site.dns;
+    let all: [SocketAddr; 2] = [
+        ([127, 0, 0, 2], port).into(),
+        ([0, 0, 0, 0, 0, 0, 0, 1], port).into(),
+    ];
+    server.wait_for("its zone", START, || wire::serial(one, "one.example"));
+    for address in all {
+        server.wait_for("the other", START, || wire::serial(address, "all.example"));
+    }
+    for (address, zone, code) in [
+        (one, "one.example", 0),
+        (one, "all.example", REFUSED),
+        (all[0], "all.example", 0),
+        (all[0], "one.example", REFUSED),
+        (all[1], "all.example", 0),
+        (all[1], "one.example", REFUSED),
+    ] {
+        let query = wire::Query::new(zone, wire::SOA);
+        for reply in [wire::udp(address, &query), wire::tcp(address, &query)] {
+            assert_eq!(reply.unwrap().rcode(), code, "{address} {zone}");
+        }
+    }
+    let dns = |host: &str| format!("listening on {host}:{port}, udp and tcp, dns");
+    let want = [
+        dns("0.0.0.0"),
+        dns("127.0.0.1"),
+        dns("[::]"),
+        format!("listening on {metrics}, tcp, http for prometheus"),
+    ];
+    let text = site.ask(&["status"]);
+    let found: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("listening"))
+        .collect();
+    assert_eq!(found, want);
+    for want in ["0.0.0.0", "127.0.0.1", "[::]"] {
+        let logged = format!("{want}:{port}");
+        let mut lines = server.log().lines().map(str::to_owned).collect::<Vec<_>>();
+        lines.retain(|line| line.contains("listening") && line.contains(&logged));
+        assert!(
+            lines.iter().all(|line| line.contains("udp,tcp")) && lines.len() == 1,
+            "{want}: {lines:?}"
+        );
+    }
+}

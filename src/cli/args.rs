@@ -402,7 +402,7 @@ pub enum Command {
         #[command(flatten)]
         emission: Emission,
     },
-    /// Print the state of the running server: zones, serials, histories, sources, holds, secondaries and their lag.
+    /// Print the state of the running server: listeners, zones, serials, histories, sources, holds, secondaries and their lag.
     Status {
         /// Where to ask.
         #[command(flatten)]

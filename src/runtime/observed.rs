@@ -20,7 +20,7 @@ use zone::gate::Why;
 
 use crate::plan::clusters::PlannedCluster;
 use crate::runtime::deployment::{DeployedCluster, Deployment};
-use crate::runtime::status::zone_line;
+use crate::runtime::status::{ListeningNow, zone_line};
 
 /// What some secondaries refuse of each zone, in words.
 pub(crate) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
@@ -57,6 +57,8 @@ pub(crate) struct Observed {
     pub(crate) warnings: Warnings,
     /// Peers with a later serial than ours. The lock protects the map for one change or one reading.
     pub(crate) peers: PeersAheadOfUs,
+    /// The sockets on which the server listens.
+    listening: ListeningNow,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -68,6 +70,7 @@ impl Observed {
     pub(crate) fn new(
         deployment: &Arc<Deployment>,
         common: &Common,
+        listening: &ListeningNow,
         clock: &Arc<dyn Clock>,
         state: &Path,
     ) -> Self {
@@ -77,6 +80,7 @@ impl Observed {
             problems: Arc::default(),
             warnings: Arc::default(),
             peers: Arc::default(),
+            listening: Arc::clone(listening),
             clock: Arc::clone(clock),
             state: state.to_owned(),
         }
@@ -90,6 +94,7 @@ impl Observed {
             problems: Arc::clone(&self.problems),
             warnings: Arc::clone(&self.warnings),
             peers: Arc::clone(&self.peers),
+            listening: Arc::clone(&self.listening),
             clock: Arc::clone(&self.clock),
             state: self.state.clone(),
         }
@@ -196,6 +201,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     };
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        listeners: observed.listening.load().to_vec(),
         zones: zones.all().iter().map(zone_line_of).collect(),
         sources: observed.sources().map(source_line).collect(),
         secondaries: observed

@@ -38,7 +38,7 @@ use crate::runtime::health;
 use crate::runtime::history_access::StoredPast;
 use crate::runtime::http_endpoints::{self, ObservedNow};
 use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
-use crate::runtime::observed::{Observed, samples};
+use crate::runtime::observed::samples;
 use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
 use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
@@ -155,8 +155,7 @@ impl Process {
         let deployment = Deployment::new(plan, requests, &Deployment::default());
         let deployment = Arc::new(deployment);
         let mut serving = Serving::new(&clock, &counts, start.server_settings())?;
-        let first = Observed::new(&deployment, &serving.common, &clock, &state.state);
-        let first = Arc::new(first);
+        let first = serving.observe(&deployment, &state.state);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving.common, &reloads, &counts),

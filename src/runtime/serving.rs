@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -16,6 +17,7 @@ use directives::handlers::{UpstreamSockets, resolve_upstreams};
 use dns::CookieSecrets;
 use dns::tsig::KeyRing;
 use futures_util::FutureExt;
+use history::ListenerLine;
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
 use ops::{Clock, HandlerMetrics, Tasks};
 use server::tally::Tally;
@@ -36,14 +38,19 @@ use crate::runtime::ingest::ToAsk;
 use crate::runtime::listeners::{
     Counts, Lasting, Made, addresses_of, bind_http, label, make_servers, new_cookies, settings_of,
 };
+use crate::runtime::observed::Observed;
 use crate::runtime::reused_handlers::ReusableBlocks;
 use crate::runtime::startup_gate::{Gate, Gates};
+use crate::runtime::status::ListeningNow;
 
 /// The sockets of one address.
 type Socket = (Scheme, SocketAddr);
 
 /// The place of a socket's server, its address, and itself if it is new.
 type NewSocket = (usize, Socket, Option<server::Listener>);
+
+/// A running HTTP listener: its endpoints, its bound address, its end.
+type HttpListener = (CurrentEndpoints, SocketAddr, CancellationToken);
 
 pub(crate) struct Serving {
     /// Shared by all servers.
@@ -63,7 +70,9 @@ pub(crate) struct Serving {
     /// The sockets that are served.
     sockets: BTreeMap<Socket, (Answering, CancellationToken, Standing)>,
     /// The HTTP listeners.
-    http: BTreeMap<HttpAddress, (CurrentEndpoints, CancellationToken)>,
+    http: BTreeMap<HttpAddress, HttpListener>,
+    /// The sockets, for status.
+    pub(crate) listening: ListeningNow,
     /// The HTTP listeners that tell health.
     pub(crate) health: HealthNow,
     /// The handlers that do something besides answering.
@@ -73,6 +82,12 @@ pub(crate) struct Serving {
     /// Ends the following of keys and certificates.
     follow: CancellationToken,
 }
+
+/// A new HTTP listener and its address.
+type NewHttp = (TcpListener, SocketAddr);
+
+/// The scheme of HTTP listeners, for people.
+const HTTP: &str = "http";
 
 /// A secondary that is notified, the zone, the keys.
 type Told = (Secondary, Arc<Zone>, Arc<KeyRing>);
@@ -84,7 +99,7 @@ pub(crate) struct Prepared {
     /// The sockets that each has, and those that are new.
     sockets: Vec<NewSocket>,
     /// What is answered over HTTP, and the listeners that are new.
-    http: Vec<(HttpAddress, HttpEndpoints, Option<TcpListener>)>,
+    http: Vec<(HttpAddress, HttpEndpoints, Option<NewHttp>)>,
 }
 
 impl Serving {
@@ -104,11 +119,19 @@ impl Serving {
             servers: Vec::new(),
             sockets: BTreeMap::new(),
             http: BTreeMap::new(),
+            listening: ListeningNow::default(),
             health: HealthNow::default(),
             handlers: Vec::new(),
             told: Vec::new(),
             follow: CancellationToken::new(),
         })
+    }
+
+    /// What observers see of these parts and of a deployment.
+    pub(crate) fn observe(&self, deployment: &Arc<Deployment>, state: &Path) -> Arc<Observed> {
+        let (common, listening) = (&self.common, &self.listening);
+        let observed = Observed::new(deployment, common, listening, &self.clock, state);
+        Arc::new(observed)
     }
 
     /// Makes and binds everything that a configuration wants; nothing that is in use changes.
@@ -164,6 +187,15 @@ impl Serving {
                 true => None,
                 false => Some(bind_http(&address, ends.directive()).await?),
             };
+            let new = match new {
+                Some(listener) => {
+                    let bound = listener.local_addr().context("the address of a socket")?;
+                    let endpoints = ends.directives().join(",");
+                    tracing::info!(address = %bound, scheme = HTTP, transports = "tcp", endpoints, "listening");
+                    Some((listener, bound))
+                }
+                None => None,
+            };
             http.push((address, ends, new));
         }
         Ok(Prepared {
@@ -211,6 +243,7 @@ impl Serving {
         let counts = self.count(&sockets, &counts);
         self.take_sockets(&now, (sockets, counts), gates, tasks);
         self.take_http(http, tasks);
+        self.listening.store(Arc::new(self.listener_lines()));
         self.take_handlers(&now, tasks);
         let to_ask = self.take_told(&now, gates, tasks);
         // The Corefile was read a while ago.
@@ -289,7 +322,7 @@ impl Serving {
     /// The same for HTTP.
     fn take_http(
         &mut self,
-        http: Vec<(HttpAddress, HttpEndpoints, Option<TcpListener>)>,
+        http: Vec<(HttpAddress, HttpEndpoints, Option<NewHttp>)>,
         tasks: &mut Tasks,
     ) {
         let telling = http.iter().filter(|(_, ends, _)| ends.health);
@@ -298,24 +331,45 @@ impl Serving {
         let mut old = std::mem::take(&mut self.http);
         for (address, ends, new) in http {
             let what = ends.directive();
-            let (now, stop) = match old.remove(&address) {
-                Some((now, stop)) => {
-                    now.store(Arc::new(ends));
-                    (now, stop)
+            let known = match (old.remove(&address), new) {
+                (Some(known), _) => {
+                    known.0.store(Arc::new(ends));
+                    known
                 }
-                None => (
-                    Arc::new(ArcSwap::from_pointee(ends)),
-                    CancellationToken::new(),
-                ),
+                (None, Some((listener, bound))) => {
+                    let now = Arc::new(ArcSwap::from_pointee(ends));
+                    let stop = CancellationToken::new();
+                    let serving = http::serve(listener, Arc::clone(&now), stop.clone());
+                    let serving = serving.map(Ok::<_, std::convert::Infallible>);
+                    tasks.spawn_until(what, &stop, serving);
+                    (now, bound, stop)
+                }
+                (None, None) => continue,
             };
-            if let Some(listener) = new {
-                let serving = http::serve(listener, Arc::clone(&now), stop.clone());
-                let serving = serving.map(Ok::<_, std::convert::Infallible>);
-                tasks.spawn_until(what, &stop, serving);
-            }
-            self.http.insert(address, (now, stop));
+            self.http.insert(address, known);
         }
-        old.into_values().for_each(|(_, stop)| stop.cancel());
+        for (_, address, stop) in old.into_values() {
+            tracing::info!(%address, scheme = HTTP, "no longer listening");
+            stop.cancel();
+        }
+    }
+
+    /// The sockets on which the server listens, in order.
+    fn listener_lines(&self) -> Vec<ListenerLine> {
+        let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        let of_dns = self.sockets.keys().map(|(scheme, address)| ListenerLine {
+            address: address.to_string(),
+            transports: owned(scheme.transports()),
+            scheme: scheme.as_str().to_owned(),
+            endpoints: Vec::new(),
+        });
+        let of_http = self.http.values().map(|(now, bound, _)| ListenerLine {
+            address: bound.to_string(),
+            transports: owned(&["tcp"]),
+            scheme: HTTP.to_owned(),
+            endpoints: owned(&now.load().directives()),
+        });
+        of_dns.chain(of_http).collect()
     }
 
     /// Lets what handlers do besides answering go on where they stay, and begin or end where not.
@@ -389,13 +443,14 @@ impl Serving {
             servers: _,
             sockets,
             http,
+            listening: _,
             health: _,
             handlers,
             told,
             follow,
         } = self;
         sockets.values().for_each(|(_, stop, _)| stop.cancel());
-        http.values().for_each(|(_, stop)| stop.cancel());
+        http.values().for_each(|(_, _, stop)| stop.cancel());
         handlers.iter().for_each(|(_, stop)| stop.cancel());
         told.iter().for_each(|(_, stop)| stop.cancel());
         follow.cancel();
@@ -438,7 +493,8 @@ fn bind(
     let place = place.map(ToString::to_string).next().unwrap_or_default();
     let bound = bound.with_context(|| place)?;
     let scheme = listener.scheme.as_str();
-    tracing::info!(address = %bound.address(), scheme, "listening");
+    let transports = listener.scheme.transports().join(",");
+    tracing::info!(address = %bound.address(), scheme, transports, "listening");
     Ok(Some(bound))
 }
 

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use dns::{Name, Serial};
-use history::{HeldLine, HistoryLine, OrderLine, ZoneLine};
+use history::{HeldLine, HistoryLine, ListenerLine, OrderLine, ZoneLine};
 use zone::Zone;
 use zone::gate::{HeldChange, Why};
 use zone::journal::{ReadError, Reader, StoredZone};
+
+/// The sockets on which the server listens.
+pub(crate) type ListeningNow = Arc<ArcSwap<Vec<ListenerLine>>>;
 
 /// How a zone stands.
 pub(crate) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {

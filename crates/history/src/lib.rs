@@ -31,8 +31,8 @@ pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;
 pub use show::each_record;
 pub use status::{
-    AheadLine, HeldLine, HistoryLine, OrderLine, ResetLine, SecondaryLine, SourceLine, Status,
-    ZoneLine,
+    AheadLine, HeldLine, HistoryLine, ListenerLine, OrderLine, ResetLine, SecondaryLine,
+    SourceLine, Status, ZoneLine,
 };
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use crate::printable::printable;
 pub struct Status {
     /// The version of the program.
     pub version: String,
+    /// The sockets on which it listens.
+    #[serde(default)]
+    pub listeners: Vec<ListenerLine>,
     /// The zones.
     pub zones: Vec<ZoneLine>,
     /// The sources.
@@ -22,6 +25,21 @@ pub struct Status {
     pub secondaries: Vec<SecondaryLine>,
     /// Objects whose wishes cannot be expressed in DNS.
     pub problems: Vec<String>,
+}
+
+/// The sockets of an address on which the server listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerLine {
+    /// Its address and port.
+    pub address: String,
+    /// `udp` and `tcp`.
+    pub transports: Vec<String>,
+    /// The scheme of a key (`dns`, `tls`, `https`, `https3`, `quic`), or `http`.
+    pub scheme: String,
+    /// The directives that have an endpoint there, with `http`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<String>,
 }
 
 /// The state of a zone.
@@ -173,6 +191,9 @@ pub(super) fn write(
         return Ok(writeln!(out, "{text}")?);
     }
     writeln!(out, "zonewright {}", status.version)?;
+    for line in &status.listeners {
+        writeln!(out, "{}", listener_text(line))?;
+    }
     for line in &status.sources {
         let state = match (line.synced, line.stale_since_ms) {
             (_, Some(since)) => format!("STALE since {}", TimeText(since)),
@@ -192,51 +213,72 @@ pub(super) fn write(
         )?;
     }
     for line in &status.zones {
-        match (line.serial, line.time_ms) {
-            (Some(serial), Some(time)) => {
-                let stale = if line.stale_since_ms.is_some() {
-                    ", STALE"
-                } else {
-                    ""
-                };
-                let (zone, records) = (&line.zone, line.records);
-                let time = TimeText(time);
-                writeln!(
-                    out,
-                    "zone {zone} serial {serial} of {time}, {records} records{stale}"
-                )?;
-            }
-            _ => writeln!(out, "zone {} has no version yet", line.zone)?,
-        }
-        if let Some(hash) = &line.hash {
-            writeln!(out, "    hash {hash}")?;
-        }
-        if let Some(history) = &line.history {
-            writeln!(out, "    {}", history_text(history))?;
-        }
-        if let Some(order) = &line.order {
-            writeln!(out, "    {}", order_text(line, order))?;
-        } else if let Some(held) = &line.held {
-            writeln!(out, "    {}", held_text(&line.zone, held))?;
-        }
-        if let Some(ahead) = &line.ahead {
-            writeln!(out, "    {}", ahead_text(&line.zone, ahead))?;
-        }
-        if let Some(reset) = &line.reset {
-            writeln!(out, "    {}", reset_text(reset))?;
-        }
-        for line in status
-            .secondaries
-            .iter()
-            .filter(|secondary| secondary.zone == line.zone)
-        {
-            writeln!(out, "    {}", secondary_text(line))?;
-        }
+        write_zone(line, status, out)?;
     }
     for problem in &status.problems {
         writeln!(out, "problem {}", printable(problem))?;
     }
     Ok(())
+}
+
+/// The lines of a zone, with those of its secondaries.
+fn write_zone(line: &ZoneLine, status: &Status, out: &mut dyn io::Write) -> io::Result<()> {
+    match (line.serial, line.time_ms) {
+        (Some(serial), Some(time)) => {
+            let stale = if line.stale_since_ms.is_some() {
+                ", STALE"
+            } else {
+                ""
+            };
+            let (zone, records) = (&line.zone, line.records);
+            let time = TimeText(time);
+            writeln!(
+                out,
+                "zone {zone} serial {serial} of {time}, {records} records{stale}"
+            )?;
+        }
+        _ => writeln!(out, "zone {} has no version yet", line.zone)?,
+    }
+    if let Some(hash) = &line.hash {
+        writeln!(out, "    hash {hash}")?;
+    }
+    if let Some(history) = &line.history {
+        writeln!(out, "    {}", history_text(history))?;
+    }
+    if let Some(order) = &line.order {
+        writeln!(out, "    {}", order_text(line, order))?;
+    } else if let Some(held) = &line.held {
+        writeln!(out, "    {}", held_text(&line.zone, held))?;
+    }
+    if let Some(ahead) = &line.ahead {
+        writeln!(out, "    {}", ahead_text(&line.zone, ahead))?;
+    }
+    if let Some(reset) = &line.reset {
+        writeln!(out, "    {}", reset_text(reset))?;
+    }
+    for line in status
+        .secondaries
+        .iter()
+        .filter(|secondary| secondary.zone == line.zone)
+    {
+        writeln!(out, "    {}", secondary_text(line))?;
+    }
+    Ok(())
+}
+
+fn listener_text(line: &ListenerLine) -> String {
+    let ListenerLine {
+        address,
+        transports,
+        scheme,
+        endpoints,
+    } = line;
+    let endpoints = match endpoints.is_empty() {
+        true => String::new(),
+        false => format!(" for {}", endpoints.join(", ")),
+    };
+    let transports = transports.join(" and ");
+    format!("listening on {address}, {transports}, {scheme}{endpoints}")
 }
 
 fn history_text(history: &HistoryLine) -> String {

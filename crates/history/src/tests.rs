@@ -13,16 +13,13 @@ use zone::Step;
 use zone::journal::Fault;
 
 use super::{
-    HeldLine, HistoryLine, OrderLine, OrderText, Output, Past, Question, Request, SecondaryLine,
-    SourceLine, Status, ZoneLine, answer,
+    HeldLine, HistoryLine, ListenerLine, OrderLine, OrderText, Output, Past, Question, Request,
+    SecondaryLine, SourceLine, Status, ZoneLine, answer,
 };
 
-#[test]
-fn status_tells_sources_zones_secondaries_and_problems() {
-    let mut past = Fake::new();
-    let none = asked(&past, Request::Status, Output::Text);
-    assert!(none.is_err_and(|error| error.contains("no server runs")));
-    let zone = |zone: &str, serial: Option<u32>, stale: Option<u64>| ZoneLine {
+/// The state of a zone with this serial.
+fn zone_line(zone: &str, serial: Option<u32>, stale: Option<u64>) -> ZoneLine {
+    ZoneLine {
         zone: zone.into(),
         serial,
         time_ms: serial.map(|_| THIRD_MS),
@@ -45,12 +42,38 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             versions: 3,
             octets: 1025,
         }),
-    };
+    }
+}
+
+/// The listeners of a server.
+fn listeners() -> Vec<ListenerLine> {
+    vec![
+        ListenerLine {
+            address: "0.0.0.0:53".into(),
+            transports: vec!["udp".into(), "tcp".into()],
+            scheme: "dns".into(),
+            endpoints: Vec::new(),
+        },
+        ListenerLine {
+            address: "[::]:9153".into(),
+            transports: vec!["tcp".into()],
+            scheme: "http".into(),
+            endpoints: vec!["prometheus".into(), "ready".into()],
+        },
+    ]
+}
+
+#[test]
+fn status_tells_sources_zones_secondaries_and_problems() {
+    let mut past = Fake::new();
+    let none = asked(&past, Request::Status, Output::Text);
+    assert!(none.is_err_and(|error| error.contains("no server runs")));
     past.status = Some(Status {
         version: "9.9".into(),
+        listeners: listeners(),
         zones: vec![
-            zone("z.", Some(200), Some(THIRD_MS)),
-            zone("new.", None, None),
+            zone_line("z.", Some(200), Some(THIRD_MS)),
+            zone_line("new.", None, None),
         ],
         sources: vec![SourceLine {
             source: "shop".into(),
@@ -73,6 +96,8 @@ fn status_tells_sources_zones_secondaries_and_problems() {
     });
     let want = "\
 zonewright 9.9
+listening on 0.0.0.0:53, udp and tcp, dns
+listening on [::]:9153, tcp, http for prometheus, ready
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
 zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
     hash ab12
@@ -141,6 +166,7 @@ fn an_order_says_what_holds_until_when() {
     let mut past = Fake::new();
     past.status = Some(Status {
         version: "9.9".into(),
+        listeners: Vec::new(),
         zones: vec![ZoneLine {
             zone: "z.".into(),
             history: None,

@@ -189,6 +189,18 @@ impl HttpEndpoints {
         }
     }
 
+    /// The directives that need the listener.
+    #[must_use]
+    pub fn directives(&self) -> Vec<&'static str> {
+        let all = [
+            ("prometheus", self.metrics.is_some()),
+            ("health", self.health),
+            ("ready", self.ready.is_some()),
+        ];
+        let here = all.into_iter().filter(|(_, is_here)| *is_here);
+        here.map(|(word, _)| word).collect()
+    }
+
     /// Answers a request for a path other than that of metrics. As in CoreDNS, the method does not matter.
     fn answer(&self, path: &str) -> Response<String> {
         match (path, self.health, &self.ready) {

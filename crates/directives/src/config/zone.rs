@@ -38,6 +38,16 @@ impl Scheme {
         }
     }
 
+    /// The transports of its sockets.
+    #[must_use]
+    pub const fn transports(self) -> &'static [&'static str] {
+        match self {
+            Self::Dns => &["udp", "tcp"],
+            Self::Tls | Self::Https => &["tcp"],
+            Self::Https3 | Self::Quic => &["udp"],
+        }
+    }
+
     /// Reads a scheme without its `://`.
     fn parse(text: &str) -> Option<Self> {
         let all = [Self::Dns, Self::Tls, Self::Https, Self::Https3, Self::Quic];
