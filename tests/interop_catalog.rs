@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::support::secondary::{Key, Kind, Plan, Secondary};
 use crate::support::zonewright::Zonewright;
 use crate::support::{needs, ports, process, wire};
+use rustix::process::Signal;
 use serde_json::json;
 
 const CATALOG: &str = "catalog.invalid";
@@ -212,6 +213,92 @@ fn after_a_lost_disk_the_catalog_goes_on_above_that_of_knot() {
         std::slice::from_mut(&mut knot),
         &["cluster.local"],
     );
+}
+
+/// How long a new zone may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(10);
+
+/// A Corefile whose catalog is the name given, with zones and readers as in [`configure`]. `keys` are those of the block.
+fn configure_catalog(
+    zonewright: &mut Zonewright,
+    (keys, catalog): (&[&str], &str),
+    zones: &[&str],
+    readers: &[(Kind, u16)],
+) {
+    let directives = format!("    catalog {catalog}\n");
+    configure_with(zonewright, zones, &[catalog], &directives, readers);
+    let text = fs::read_to_string(zonewright.corefile()).unwrap();
+    let (_, block) = text.split_once('{').unwrap();
+    let port = zonewright.address().port();
+    let keys: Vec<String> = keys.iter().map(|key| format!("{key}:{port}")).collect();
+    let zones = zones.join(" ");
+    let block = block
+        .replace("transfer {", &format!("transfer {zones} {catalog} {{"))
+        .replace("kubernetes {", &format!("kubernetes {zones} {{"));
+    // A follower must not read half of it.
+    let aside = zonewright.corefile().with_extension("next");
+    fs::write(&aside, format!("{} {{{block}", keys.join(" "))).unwrap();
+    fs::rename(aside, zonewright.corefile()).unwrap();
+}
+
+/// A zone that a reload adds arrives at each secondary by the catalog. `keys` are those of the block before and after.
+fn check_arrival(catalog: &str, keys: [&[&str]; 2]) {
+    if needs::lacks(&["bind", "knot", "pdns"]) {
+        return;
+    }
+    let readers = READERS.map(|kind| (kind, ports::free()));
+    let mut zonewright = Zonewright::prepare(&[]);
+    manifests(&zonewright);
+    let zones = ["cluster.local", "10.in-addr.arpa"];
+    configure_catalog(&mut zonewright, (keys[0], catalog), &zones[..1], &readers);
+    zonewright.start();
+    let mut members: Vec<Secondary> = readers
+        .iter()
+        .map(|(kind, port)| {
+            let mut plan = Plan::new(zonewright.address(), &[catalog]);
+            plan.emitted = Some(zonewright.emitted(*kind, ports::loopback(*port)));
+            Secondary::start_on(*kind, &plan, *port)
+        })
+        .collect();
+    wait_for_all(&zonewright, &mut members, &zones[..1]);
+    // RFC 1034 section 4.3.5: secondaries poll by the SOA.
+    for member in &members {
+        let follows = || {
+            let ours = zonewright.serial(catalog);
+            (ours.is_some() && serial_of_catalog(member, catalog) == ours).then_some(())
+        };
+        let what = format!("{:?} has the catalog", member.kind);
+        process::wait_for(&what, FOLLOW, || member.log(), follows);
+    }
+
+    configure_catalog(&mut zonewright, (keys[1], catalog), &zones, &readers);
+    let start = process::now();
+    zonewright.signal(Signal::USR1);
+    for member in &mut members {
+        let address = member.address();
+        let what = format!("{:?} has the new zone", member.kind);
+        let left = (start + ARRIVAL).saturating_duration_since(process::now());
+        let has = || wire::serial(address, zones[1]).map(drop);
+        process::wait_for(&what, left, || member.log(), has);
+        eprintln!("{:?}: {:?}", member.kind, process::now() - start);
+    }
+    wait_for_all(&zonewright, &mut members, &zones);
+}
+
+// transfer D1: Knot and PowerDNS poll the SOA, which was REFUSED.
+#[test]
+fn a_new_zone_arrives_at_each_by_a_catalog_below_no_key() {
+    let keys: [&[&str]; 2] = [&["cluster.local"], &["cluster.local", "10.in-addr.arpa"]];
+    check_arrival(CATALOG, keys);
+}
+
+#[test]
+fn a_new_zone_arrives_at_each_by_a_catalog_below_a_key() {
+    let keys: [&[&str]; 2] = [
+        &["cluster.local", "invalid"],
+        &["cluster.local", "10.in-addr.arpa", "invalid"],
+    ];
+    check_arrival(CATALOG, keys);
 }
 
 /// The catalogs between which a zone moves.
