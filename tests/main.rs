@@ -34,6 +34,7 @@ mod deploy;
 mod differences;
 mod docs;
 mod encrypted;
+mod examples;
 mod flags;
 mod follow;
 mod followed;

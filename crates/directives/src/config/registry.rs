@@ -115,7 +115,7 @@ const fn gone(word: &'static str, fix: &'static str) -> Entry {
 }
 
 /// The reason for refusing directives that sign zones.
-const UNSIGNED: &str = "zones are transferred unsigned: use a secondary that signs them and keeps the keys (Knot, BIND)";
+const UNSIGNED: &str = "zones are transferred unsigned: use a secondary that signs them and keeps the keys (`dnssec-signing: on` in Knot, `inline-signing yes` in BIND), and let it answer the clients";
 
 /// All words, in the order of CoreDNS's plugin.cfg.
 static REGISTRY: &[Entry] = &[
@@ -123,17 +123,17 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::metadata::Metadata>(),
     refused(
         "geoip",
-        "answers do not depend on the place of the client, so it is not looked up",
+        "a name has the same answer everywhere, because a secondary has only one: for answers by place put CoreDNS with `geoip` in front, which forwards these zones to this server",
     ),
     directive::<crate::cancel::Cancel>(),
     refused(
         "proxyproto",
-        "`acl` and `transfer` rely on the source address of the packet, so a proxy must not replace it",
+        "`acl` and `transfer` rely on the source address of the packet: let the load balancer keep it (`externalTrafficPolicy: Local` in its Service)",
     ),
     directive::<crate::quic::QuicLimits>(),
     refused(
         "grpc_server",
-        "the server answers over UDP, TCP, TLS, HTTPS and QUIC, not over gRPC",
+        "the server does not answer over gRPC: serve these clients with a `tls://`, `https://` or `quic://` key",
     ),
     directive::<crate::https::HttpsLimits>(),
     directive::<crate::https3::Https3Limits>(),
@@ -148,19 +148,22 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::debug::DebugLines>(),
     refused(
         "trace",
-        "the server sends no spans; `log` has the duration of each answer",
+        "the server sends no spans: `log` has the duration of each query, `prometheus` their distribution, and `why` the handler that answers a name",
     ),
     directive::<crate::ready::Ready>(),
     directive::<crate::health::Health>(),
     directive::<crate::pprof::Pprof>(),
     refused(
         "shed",
-        "the number of waiting queries is limited without it: see limits and defaults",
+        "the number of waiting queries is limited without it, and each client has a share: see limits and defaults",
     ),
     directive::<crate::prometheus::Prometheus>(),
     directive::<crate::errors::Errors>(),
     directive::<crate::log::LogRule>(),
-    refused("dnstap", "`log` logs queries, `prometheus` counts them"),
+    refused(
+        "dnstap",
+        "`log` logs queries (as JSON with `--log-format json`), `prometheus` counts them; for dnstap itself use secondaries that have it (BIND, Knot, NSD, Unbound)",
+    ),
     directive::<crate::local::Local>(),
     directive::<crate::dns64::Dns64>(),
     directive::<crate::any::Any>(),
@@ -180,15 +183,15 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::hosts::Hosts>(),
     refused(
         "route53",
-        "names come only from the cluster and from zone files, not from AWS",
+        "the records of AWS are not read: forward the zone to the resolver of the VPC (`forward ZONE 169.254.169.253`), or export it to a zone file for `file`",
     ),
     refused(
         "azure",
-        "names come only from the cluster and from zone files, not from Azure",
+        "the records of Azure are not read: forward the zone to the resolver of the network (`forward ZONE 168.63.129.16`), or export it to a zone file for `file`",
     ),
     refused(
         "clouddns",
-        "names come only from the cluster and from zone files, not from Google Cloud",
+        "the records of Google Cloud are not read: forward the zone to the resolver of the network (`forward ZONE 169.254.169.254`), or export it to a zone file for `file`",
     ),
     directive::<crate::k8s_external::External>(),
     directive::<crate::kubernetes::Kubernetes>(),
@@ -200,11 +203,11 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::gate::Gate>(),
     refused(
         "auto",
-        "name each zone file with `file`: a file that is missing for a moment must not remove its zone",
+        "name each zone file with `file`, if they are many in a file that a script writes and the Corefile imports: a zone file that is missing for a moment must not remove its zone",
     ),
     refused(
         "secondary",
-        "zonewright is a primary only: use BIND, Knot or NSD as a secondary",
+        "zonewright is a primary only: forward the zone to a server that has it (`forward ZONE ADDRESS`), or let BIND, Knot or NSD be secondaries of both primaries and answer the clients",
     ),
     refused(
         "etcd",
@@ -214,22 +217,25 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::forward::Forward>(),
     refused(
         "grpc",
-        "use `forward`: it asks upstreams over UDP, TCP, TLS, HTTPS and QUIC",
+        "use `forward`: it asks upstreams over UDP, TCP, TLS, HTTPS and QUIC. A CoreDNS upstream answers these if its block has such a key",
     ),
-    refused("erratic", "it gives wrong answers on purpose, for tests"),
+    refused(
+        "erratic",
+        "it gives wrong answers on purpose, for tests: `template` answers with any response code, and a CoreDNS beside this server can do the rest",
+    ),
     directive::<crate::whoami::Whoami>(),
     refused(
         "on",
-        "the server runs no commands: run them from the service manager that starts and stops it",
+        "the server runs no commands: run them from the service manager that starts and stops it (`ExecStartPre=`, `ExecStopPost=`, or `lifecycle` of a container)",
     ),
     refused("sign", UNSIGNED),
     refused(
         "view",
-        "a name has the same answer for all clients, because a secondary has only one; `acl` can refuse clients",
+        "a name has the same answer for all clients, because a secondary has only one: give each group of clients an address of its own, with `bind` in its block, or refuse some with `acl`",
     ),
     refused(
         "nomad",
-        "names come only from the cluster and from zone files, not from Nomad",
+        "the services of Nomad are not read: forward the zone to a server that has them (`forward service.nomad ADDRESS`), such as CoreDNS with `nomad` or Consul",
     ),
     gone("proxy", "write forward"),
     gone(

@@ -67,6 +67,11 @@ impl Directive for Tls {
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();
+        if let Some(line) = directive.lines.iter().find(|it| it.name.text == "acme") {
+            let why = "certificates are not fetched: name the files that cert-manager or an ACME client writes; they are read again when they change";
+            report.not_supported(&line.name.place, "tls acme", why);
+            return None;
+        }
         let (certificate, key, ca) = match directive.arguments.as_slice() {
             [certificate, key] => (certificate, key, None),
             [certificate, key, ca] => (certificate, key, Some(ca)),
@@ -85,6 +90,10 @@ impl Directive for Tls {
                 "client_auth" => {
                     let value = read_client_auth(line, report);
                     line.set(&mut client_auth, value, report);
+                }
+                "keylog" => {
+                    let why = "the secrets of connections are not written to a file: see the queries with `log`";
+                    report.not_supported(&line.name.place, "tls keylog", why);
                 }
                 _ => directive.unknown_option(line, "client_auth", report),
             }

@@ -169,7 +169,7 @@ fn directives_are_unknown_known_but_not_supported_or_gone() {
         ". {\n nonsense a b {\n c\n }\n nomad\n etcd 30 {\n x\n }\n proxy . x\n}\n",
         &[
             "Corefile:2:2: unknown directive 'nonsense'; ",
-            "Corefile:5:2: nomad: not supported: names come only from the cluster and from zone files, not from Nomad; remove it",
+            "Corefile:5:2: nomad: not supported: the services of Nomad are not read: ",
             "Corefile:6:2: etcd: not supported: ",
             "Corefile:9:2: proxy: no longer a directive; write forward",
         ],
