@@ -11,6 +11,7 @@ mod exchange_log;
 mod handover;
 mod https;
 mod later;
+mod limit_reply;
 mod listener;
 pub mod message;
 mod options;

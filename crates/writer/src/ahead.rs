@@ -7,7 +7,7 @@ use provenance::{Cause, ObjectKey, Origin, Verb};
 use tokio::sync::oneshot;
 use zone::Zone;
 
-use crate::guard::{Released, answer};
+use crate::callers::{Released, answer};
 use crate::zone_edit::ZoneDraft;
 
 /// Who has a later serial, if no operator orders one.

@@ -17,6 +17,7 @@ use self::active_hold::ActiveHold;
 pub use self::active_hold::{HoldOrder, Restored, Target};
 use self::kept::{Kept, owners_of};
 use crate::ahead::Ahead;
+use crate::callers::{Released, answer};
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
 use dns::{Name, Serial};
@@ -27,9 +28,6 @@ use zone::hold::Hold;
 use zone::{Contents, Draft, MemoryLimits, Zone};
 
 type Key = Box<[u8]>;
-
-/// The answer to a release or a hold: the serial of the version, or the reason for a refusal.
-pub type Released = Result<Serial, String>;
 
 /// An event of the gate or of a hold, for logs and counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +76,6 @@ pub(super) struct Now {
     /// Milliseconds since 1970 UTC.
     pub(super) ms: u64,
 }
-
-/// The cause of a version that follows a later serial of theirs.
 
 /// A loss that passed.
 #[derive(Debug, Clone, Copy)]
@@ -461,13 +457,6 @@ fn is_changed(zone: &Zone) -> Released {
     Err(format!(
         "the configuration of {apex} changed meanwhile; look at it and try again"
     ))
-}
-
-/// Answers callers; some may be gone.
-pub(super) fn answer(asked: Vec<oneshot::Sender<Released>>, answer: &Released) {
-    for asked in asked {
-        let _gone = asked.send(answer.clone());
-    }
 }
 
 /// The number of records that a draft removes and that the gate counts.

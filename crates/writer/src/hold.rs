@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 use zone::Zone;
 use zone::hold::Hold;
 
-use crate::guard::{Guard, HoldOrder, Now, Released, Restored, Target};
+use crate::callers::Released;
+use crate::guard::{Guard, HoldOrder, Now, Restored, Target};
 use crate::{Pipeline, Store};
 
 impl<S: Store> Pipeline<S> {

@@ -7,6 +7,7 @@
 mod ahead;
 mod apex;
 mod attribute;
+mod callers;
 mod catalog;
 mod cluster;
 mod commit;
@@ -52,10 +53,11 @@ use guard::Guard;
 use hold::not_guarded;
 use wait::{Next, within};
 
+pub use callers::Released;
 pub use cluster::{ClusterHandles, LiveTables};
 pub use configure::Configure;
 pub use gauges::ClusterGauges;
-pub use guard::{GateEvent, HoldOrder, Released, Restored, Target};
+pub use guard::{GateEvent, HoldOrder, Restored, Target};
 pub use name::service_node;
 pub use plan::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
 pub use sender::{AskId, SourceId, SourceSender};

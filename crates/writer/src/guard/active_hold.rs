@@ -10,7 +10,8 @@ use zone::gate::Why;
 use zone::hold::{Hold, Rollback, draft_to, resumed};
 use zone::{Contents, Hash, Step, Version, Zone};
 
-use super::{GateEvent, Guard, Kept, Key, Now, Released, answer};
+use super::{GateEvent, Guard, Kept, Key, Now};
+use crate::callers::{Released, answer};
 use crate::zone_edit::ZoneDraft;
 
 /// Ends a hold whose time is over.

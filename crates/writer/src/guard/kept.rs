@@ -12,7 +12,8 @@ use zone::gate::{GateSettings, Why, counts, lost};
 use zone::hold::resumed;
 use zone::{Contents, Draft, Node};
 
-use super::{GateEvent, Key, Now, Released};
+use super::{GateEvent, Key, Now};
+use crate::callers::Released;
 use crate::zone_edit::ZoneDraft;
 
 /// An owner that differs from the served version.
