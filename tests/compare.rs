@@ -1,26 +1,30 @@
 //! zonewright beside a real CoreDNS: the same API server, the same generated clusters, the same words in
-//! the Corefile, the same questions. Every difference is one of the table of
-//! [`differences`], or the test fails.
+//! the Corefile, the same questions. Every difference is a row of `tests/differences`, and every row that such questions
+//! can show is met, or the test fails.
 //!
-//! - `COMPARE_CLUSTERS=N` compares on N clusters (24 unless given).
+//! - `COMPARE_CLUSTERS=N` compares on N clusters (24 unless given). From 24 on it is a full run, which has to meet each row.
 //! - `COMPARE_SETS=N` gives each cluster N of the option sets, in turn (2 unless given).
 //! - `COMPARE_ONLY=NAME` gives each cluster this one.
-//! - `ZW_SEED=N` begins with this cluster: a failure names its seed. It is 1 unless given: other clusters have a Service
-//!   that is an alias of itself, which no difference explains yet.
+//! - `COMPARE_SECONDS=N` takes clusters until the time is over, whatever their number.
+//! - `COMPARE_SHOW=N` prints N of the differences that no row explains (12 unless given).
+//! - `ZW_SEED=N` begins with this cluster. Without it each run begins with another one. A failure names its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
 
-use crate::comparison::answer::{Answer, Asker, Question, TYPES};
+use crate::comparison::answer::{Answer, Asker, Question, Serials, TYPES};
 use crate::comparison::cluster::{Cluster, generate};
 use crate::comparison::names::names;
 use crate::comparison::options::{OptionSet, SETS};
 use crate::comparison::oracle::{Oracle, leads};
+use crate::comparison::plants::PLANTS;
 use crate::comparison::servers::{Pair, Servers, create, define_imports, remove};
-use crate::differences::Shown;
+use crate::differences::{Shown, shown_by};
 use crate::support::apiserver::{Access, ApiServer};
 use crate::support::needs;
 use crate::support::process::now;
-use crate::support::wire;
+use crate::support::wire::{self, Message};
 
 /// What was compared.
 #[derive(Default)]
@@ -71,10 +75,13 @@ fn ask_all(
 ) -> BTreeMap<Question, Answer> {
     let mut answers = BTreeMap::new();
     let mut waiting: Vec<String> = names.iter().cloned().collect();
-    while let Some(name) = waiting.pop() {
-        for qtype in TYPES {
-            let question = Question::new(&name, qtype);
-            let answer = asker.ask(&question);
+    while !waiting.is_empty() {
+        let questions = { waiting.iter() }.flat_map(|name| TYPES.map(|it| Question::new(name, it)));
+        let questions: Vec<Question> = questions.collect();
+        waiting.clear();
+        let replies = asker.ask_all(&questions);
+        for (question, reply) in questions.into_iter().zip(replies) {
+            let answer = Answer::of(reply.as_ref(), &Serials::Any);
             let targets = answer
                 .answers
                 .iter()
@@ -105,13 +112,24 @@ fn mixed(name: &str) -> String {
         .collect()
 }
 
-/// Compares the two servers of one option set.
-fn compare(seed: u64, cluster: &Cluster, pair: &Pair, tally: &mut Tally) {
+/// What the two servers of one option set say.
+struct Heard<'a> {
+    oracle: Oracle<'a>,
+    serials: Serials,
+    /// Questions, with what CoreDNS and we reply.
+    replies: Vec<(Question, Answer, Option<Message>)>,
+}
+
+/// Asks the two servers of one option set.
+fn hear<'a>(cluster: &'a Cluster, pair: &'a Pair) -> Heard<'a> {
     let set = &pair.set;
     let zones = set.zone_names();
     let mut all = names(cluster, set);
+    let mut serials = BTreeMap::new();
     for zone in &zones {
         let records = wire::axfr(pair.ours, zone).unwrap_or_else(|error| panic!("{zone}: {error}"));
+        let serial = records.iter().find_map(wire::Record::serial);
+        serials.insert(zone.clone(), serial.expect("a zone has a SOA").to_string());
         all.extend(records.into_iter().map(|record| record.owner));
         // CoreDNS gives no zone when one of its records cannot be packed.
         let theirs = wire::axfr(pair.coredns, zone).unwrap_or_default();
@@ -120,58 +138,103 @@ fn compare(seed: u64, cluster: &Cluster, pair: &Pair, tally: &mut Tally) {
     }
     let (mut coredns, mut ours) = (Asker::new(pair.coredns), Asker::new(pair.ours));
     let theirs = ask_all(&mut coredns, &mut all, &zones);
-    let oracle = Oracle::new(set, cluster, theirs);
-    for (number, name) in all.iter().enumerate() {
-        for qtype in TYPES {
-            let question = Question::new(name, qtype);
-            let theirs = &oracle.theirs[&question];
-            check(seed, &oracle, &question, theirs, &mut ours, tally);
+    let mut questions: Vec<Question> = theirs.keys().cloned().collect();
+    let mut answers: Vec<Answer> = theirs.values().cloned().collect();
+    let mixed: Vec<Question> = { all.iter().enumerate().step_by(5) }
+        .map(|(number, name)| Question::new(&mixed(name), TYPES[number / 5 % TYPES.len()]))
+        .filter(|question| question.name != question.lower())
+        .collect();
+    let replies = coredns.ask_all(&mixed);
+    answers.extend(
+        replies
+            .iter()
+            .map(|reply| Answer::of(reply.as_ref(), &Serials::Any)),
+    );
+    questions.extend(mixed);
+    let replies = ours.ask_all(&questions);
+    let replies = { questions.into_iter().zip(answers).zip(replies) }
+        .map(|((question, theirs), ours)| (question, theirs, ours))
+        .collect();
+    Heard {
+        oracle: Oracle::new(set, cluster, theirs),
+        serials: Serials::Of(serials),
+        replies,
+    }
+}
+
+impl Heard<'_> {
+    /// The differences that explain an answer of ours.
+    ///
+    /// # Errors
+    /// When none does: what was expected.
+    fn judge(
+        &self,
+        question: &Question,
+        theirs: &Answer,
+        ours: &Answer,
+    ) -> Result<BTreeSet<&'static str>, String> {
+        let expected = self.oracle.expect(question, theirs)?;
+        if expected.answers.contains(ours) {
+            return Ok(expected.because);
         }
-        if number % 5 == 0 {
-            let qtype = TYPES[number / 5 % TYPES.len()];
-            let question = Question::new(&mixed(name), qtype);
-            let theirs = coredns.ask(&question);
-            check(seed, &oracle, &question, &theirs, &mut ours, tally);
+        let texts: Vec<String> = expected.answers.iter().map(ToString::to_string).collect();
+        Err(format!("expected of us\n{}", texts.join("  or\n")))
+    }
+}
+
+/// Compares the two servers of one option set.
+fn compare(seed: u64, cluster: &Cluster, pair: &Pair, tally: &mut Tally) {
+    let heard = hear(cluster, pair);
+    for (question, theirs, ours) in &heard.replies {
+        let ours = Answer::of(ours.as_ref(), &heard.serials);
+        tally.comparisons += 1;
+        match heard.judge(question, theirs, &ours) {
+            Ok(because) if because.is_empty() => tally.equal += 1,
+            Ok(because) => {
+                for difference in because {
+                    *tally.used.entry(difference).or_default() += 1;
+                }
+            }
+            Err(why) => tally.unexplained.push(format!(
+                "{question}, seed {seed}, options \"{}\"\n  CoreDNS\n{theirs}  zonewright\n{ours}  {why}",
+                pair.set.name
+            )),
         }
     }
     tally.pairs += 1;
-    tally.sets.insert(set.name);
+    tally.sets.insert(pair.set.name);
 }
 
-/// Compares one answer.
-fn check(
+/// The option sets that a cluster is given.
+fn sets_of(seed: u64, each: usize) -> Vec<OptionSet> {
+    if let Ok(only) = std::env::var("COMPARE_ONLY") {
+        let wanted = SETS.iter().filter(|set| set.name == only);
+        return wanted.copied().collect();
+    }
+    let count = SETS.len() as u64;
+    let first = seed % count * each as u64;
+    (first..first + each as u64)
+        .map(|place| SETS[usize::try_from(place % count).unwrap()])
+        .collect()
+}
+
+/// Compares on one cluster.
+fn compare_cluster(
     seed: u64,
-    oracle: &Oracle<'_>,
-    question: &Question,
-    theirs: &Answer,
-    ours: &mut Asker,
+    sets: &[OptionSet],
+    (server, kubeconfig): (&ApiServer, &Path),
     tally: &mut Tally,
 ) {
-    let answer = ours.ask(question);
-    tally.comparisons += 1;
-    let verdict = oracle.expect(question).and_then(|mut expected| {
-        let folded = &oracle.theirs[&Question::new(&question.lower(), question.qtype)];
-        if !folded.same(theirs) {
-            expected.because.insert("case");
-        }
-        let right = expected.answers.contains(&answer);
-        let texts: Vec<String> = expected.answers.iter().map(ToString::to_string).collect();
-        right
-            .then_some(expected.because)
-            .ok_or_else(|| format!("expected of us\n{}", texts.join("  or\n")))
-    });
-    match verdict {
-        Ok(because) if because.is_empty() => tally.equal += 1,
-        Ok(because) => {
-            for difference in because {
-                *tally.used.entry(difference).or_default() += 1;
-            }
-        }
-        Err(why) => tally.unexplained.push(format!(
-            "{question}, seed {seed}, options \"{}\"\n  CoreDNS\n{theirs}  zonewright\n{answer}  {why}",
-            oracle.set.name
-        )),
+    let cluster = generate(seed);
+    create(server, &cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Servers::start(sets, kubeconfig, folder.path());
+    for pair in &servers.pairs {
+        compare(seed, &cluster, pair, tally);
     }
+    drop(servers);
+    remove(server, &cluster);
+    tally.clusters += 1;
 }
 
 #[test]
@@ -179,42 +242,29 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
     if needs::lacks(&["apiserver", "coredns", "openssl"]) {
         return;
     }
-    let (first, clusters) = (number("ZW_SEED", 1), number("COMPARE_CLUSTERS", 24));
+    let first = fuzz::seed();
+    let clusters = number("COMPARE_CLUSTERS", 24);
+    let seconds = number("COMPARE_SECONDS", 0);
     let each = number("COMPARE_SETS", 2).min(SETS.len());
     let server = ApiServer::start();
     let kubeconfig = server.kubeconfig(Access::Admin);
     define_imports(&server);
     let mut tally = Tally::default();
     let start = now();
-    for seed in (first..).take(clusters).map(|seed| seed as u64) {
-        let cluster = generate(seed);
-        create(&server, &cluster);
-        let folder = tempfile::tempdir().unwrap();
-        let only = std::env::var("COMPARE_ONLY").ok();
-        let sets: Vec<OptionSet> = if let Some(only) = &only {
-            SETS.iter()
-                .filter(|set| set.name == only)
-                .copied()
-                .collect()
-        } else {
-            (0..each)
-                .map(|place| SETS[(usize::try_from(seed).unwrap() * each + place) % SETS.len()])
-                .collect()
-        };
-        let servers = Servers::start(&sets, &kubeconfig, folder.path());
-        for pair in &servers.pairs {
-            compare(seed, &cluster, pair, &mut tally);
-        }
-        drop(servers);
-        remove(&server, &cluster);
-        tally.clusters += 1;
+    let is_over = |done: usize| match seconds {
+        0 => done >= clusters,
+        seconds => now() - start > Duration::from_secs(seconds as u64),
+    };
+    for seed in first.. {
+        let sets = sets_of(seed, each);
+        compare_cluster(seed, &sets, (&server, &kubeconfig), &mut tally);
         eprintln!(
             "seed {seed}: {} answers, {} unexplained, {:?}",
             tally.comparisons,
             tally.unexplained.len(),
             now() - start
         );
-        if tally.unexplained.len() > 50 {
+        if is_over(tally.clusters) || tally.unexplained.len() > 50 {
             break;
         }
     }
@@ -231,20 +281,75 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
         tally.unexplained.len(),
         shown.join("\n")
     );
-    if each >= 2 && clusters >= 20 {
-        for difference in crate::differences::all().filter(|it| it.shown == Shown::Compared) {
-            assert!(
-                tally.used.contains_key(difference.id),
-                "no answer needs the difference {}",
-                difference.id
-            );
-        }
+    if tally.clusters >= 24 && tally.sets.len() == SETS.len() {
+        let unmet: Vec<&str> = { shown_by(Shown::Clusters).into_iter() }
+            .filter(|id| !tally.used.contains_key(id))
+            .collect();
         assert!(
-            tally.comparisons >= 20_000 && tally.sets.len() >= 12,
-            "{}",
-            tally.text()
+            unmet.is_empty(),
+            "no answer needs the differences {unmet:?}"
         );
+        assert!(tally.comparisons >= 20_000, "{}", tally.text());
     }
+}
+
+/// Each planted fault is put into the answers of ours as they arrive, and each answer that it changes is reported.
+#[test]
+fn every_planted_fault_is_found() {
+    if needs::lacks(&["apiserver", "coredns", "openssl"]) {
+        return;
+    }
+    let seed = fuzz::seed();
+    let server = ApiServer::start();
+    let kubeconfig = server.kubeconfig(Access::Admin);
+    define_imports(&server);
+    let cluster = generate(seed);
+    create(&server, &cluster);
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = ["plain", "k8s_external"];
+    let sets: Vec<OptionSet> = SETS
+        .iter()
+        .filter(|it| wanted.contains(&it.name))
+        .copied()
+        .collect();
+    let servers = Servers::start(&sets, &kubeconfig, folder.path());
+    let heard: Vec<Heard<'_>> = servers
+        .pairs
+        .iter()
+        .map(|pair| hear(&cluster, pair))
+        .collect();
+    let mut report = Vec::new();
+    for plant in PLANTS {
+        let (mut changed, mut missed) = (0, Vec::new());
+        for heard in &heard {
+            for (question, theirs, ours) in &heard.replies {
+                let mut planted = ours.clone();
+                (plant.change)(question, &mut planted);
+                if planted == *ours {
+                    continue;
+                }
+                changed += 1;
+                let answer = Answer::of(planted.as_ref(), &heard.serials);
+                if heard.judge(question, theirs, &answer).is_ok() {
+                    missed.push(format!("{question}\n{answer}"));
+                }
+            }
+        }
+        eprintln!(
+            "{}: {changed} answers changed, {} missed",
+            plant.name,
+            missed.len()
+        );
+        if changed == 0 || !missed.is_empty() {
+            missed.truncate(2);
+            report.push(format!(
+                "{}: {changed} changed, missed {}",
+                plant.name,
+                missed.join("\n")
+            ));
+        }
+    }
+    assert!(report.is_empty(), "{}", report.join("\n"));
 }
 
 /// The oracle is tried: what CoreDNS says of a Service, and answers of ours that would be wrong.
@@ -267,11 +372,14 @@ fn an_answer_that_no_difference_gives_is_seen() {
             if qtype == record.rtype {
                 answer.answers.insert(record.clone());
             }
-            theirs.insert(Question::new(owner, qtype), answer);
+            let question = Question::new(owner, qtype);
+            let answer = answer.to(&question);
+            theirs.insert(question, answer);
         }
     }
     let oracle = Oracle::new(set, &cluster, theirs);
-    let expected = oracle.expect(&Question::new(name, wire::SRV)).unwrap();
+    let question = Question::new(name, wire::SRV);
+    let expected = oracle.expect(&question, &oracle.theirs[&question]).unwrap();
     assert!(expected.because.contains("weight"));
     let right = &expected.answers[0];
     let texts = wire::texts(&right.answers);
@@ -301,5 +409,5 @@ fn an_answer_that_no_difference_gives_is_seen() {
     let mut odd = oracle.theirs.clone();
     odd.get_mut(&question).unwrap().rcode = 4;
     let odd = Oracle::new(set, &cluster, odd);
-    assert!(odd.expect(&question).is_err());
+    assert!(odd.expect(&question, &odd.theirs[&question]).is_err());
 }

@@ -1,6 +1,6 @@
 //! Checks the documentation: the lists in the README equal the program's.
 //!
-//! `UPDATE_DOCS=1 cargo test --test it docs` writes the tables of metrics and of differences.
+//! `UPDATE_DOCS=1 cargo test --test it docs` writes the tables of metrics, of directives and of differences.
 
 use std::fs;
 use std::sync::Mutex;
@@ -32,14 +32,19 @@ fn metrics_table() -> String {
 
 /// Checks that the text between two marks of the README equals this.
 fn check_section(start: &str, end: &str, table: &str) {
+    check_section_of("README.md", start, end, table);
+}
+
+/// Checks that the text between two marks of a document equals this.
+fn check_section_of(file: &str, start: &str, end: &str, table: &str) {
     static WRITING: Mutex<()> = Mutex::new(());
     let guard = WRITING.lock().expect("no writer fails");
-    let text = readme();
+    let text = fs::read_to_string(file).expect("the document is there");
     let from = text.find(start).expect("the section begins") + start.len();
     let to = from + text[from..].find(end).expect("the section ends");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let text = format!("{}{table}{}", &text[..from], &text[to..]);
-        fs::write("README.md", text).expect("the README can be written");
+        fs::write(file, text).expect("the document can be written");
     } else {
         assert_eq!(&text[from..to], table);
     }
@@ -53,9 +58,13 @@ fn every_metric_stands_in_the_readme() {
 }
 
 #[test]
-fn every_difference_from_coredns_stands_in_the_readme() {
-    let end = "\n## Limits and defaults";
-    check_section("hold it.\n\n", end, &crate::differences::table());
+fn every_difference_from_coredns_stands_in_its_document() {
+    let file = "docs/differences.md";
+    let last = "## Rows that no generated question shows\n\n";
+    let tables = crate::differences::tables();
+    check_section_of(file, "tests that show them.\n\n", last, &tables);
+    let tests = crate::differences::table_of_tests();
+    check_section_of(file, last, "\nThe other rows", &tests);
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod chain;
 pub mod dns64;
 pub mod forward;
 pub mod hosts;
+pub mod lines;
 pub mod log;
 pub mod loops;
 pub mod metrics;
@@ -148,6 +149,32 @@ fn the_counts_of_handlers_are_coredns_s() {
     if !needs::lacks(&["coredns"]) {
         metrics::check_metrics();
     }
+}
+
+#[test]
+fn questions_that_the_server_asks_itself_and_transfers_are_no_lines_of_queries() {
+    let lines = lines::lines_of_a_zone();
+    let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(count("alias.z.test. A"), 1, "{lines:#?}");
+    assert_eq!(count("target.test. A"), 0, "{lines:#?}");
+    assert_eq!(count("AXFR"), 0, "{lines:#?}");
+    assert_eq!(count("transfer finished"), 1, "{lines:#?}");
+}
+
+/// Every difference that is shown by a case has one, and no case names another.
+#[test]
+fn cases_name_the_differences_that_they_show() {
+    let all = TABLES.iter().flat_map(|table| table.iter());
+    let lines = all.flat_map(|case| case.script.lines());
+    let named = lines.filter_map(|line| line.split_once(" != ")?.1.split(':').next());
+    let named: BTreeSet<&str> = named.collect();
+    let declared = crate::differences::shown_by(crate::differences::Shown::Handlers);
+    let clusters = crate::differences::shown_by(crate::differences::Shown::Clusters);
+    assert_eq!(declared.difference(&named).collect::<Vec<_>>(), [&""; 0]);
+    let unknown = named
+        .iter()
+        .find(|id| !declared.contains(*id) && !clusters.contains(*id));
+    assert_eq!(unknown, None);
 }
 
 /// The oracle is tried: answers that differ in what is compared are not taken for one.

@@ -223,7 +223,7 @@ const SITUATIONS: &[Situation] = &[
         &["tests/situations/transfers s90_a_pod_that_is_changed_and_deleted_at_once_is_gone"], &[]),
     ("S91", "names outside: addresses, SRV, load balancers' host names, headless",
         &["tests/situations/outside s91_names_outside",
-          "crates/writer/src/tests/situations s91_what_is_outside_has_names"], &["external"]),
+          "crates/writer/src/tests/situations s91_what_is_outside_has_names"], &["external-alias"]),
     ("S92", "a protocol that is none",
         &["tests/situations/outside s92_an_unknown_protocol_outside_is_nxdomain",
           "crates/writer/src/tests/situations s92_a_protocol_that_is_none_has_no_name"], &[]),

@@ -30,10 +30,7 @@ pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
     let wanted: Vec<IpAddr> = all
         .filter(|entry| interface.is_none_or(|name| entry.interface_name == name))
         .filter_map(|entry| address_of(&entry.address?))
-        .filter(|address| match address {
-            IpAddr::V4(v4) => !v4.is_link_local(),
-            IpAddr::V6(v6) => !v6.is_unicast_link_local(),
-        })
+        .filter(|address| !is_of_a_link(address))
         .collect();
     let outer: Vec<IpAddr> = wanted
         .iter()
@@ -41,6 +38,14 @@ pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
         .filter(|address| !address.is_loopback())
         .collect();
     if outer.is_empty() { wanted } else { outer }
+}
+
+/// Whether an address holds on one link alone.
+const fn is_of_a_link(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
 }
 
 /// The IP address of a socket address, if it has one.
@@ -52,6 +57,18 @@ fn address_of(address: &SockaddrStorage) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn link_local_addresses_are_left_out() {
+        for (text, is_left_out) in [
+            ("fe80::1", true),
+            ("169.254.1.1", true),
+            ("fd00::1", false),
+            ("10.0.0.1", false),
+        ] {
+            assert_eq!(is_of_a_link(&text.parse().unwrap()), is_left_out, "{text}");
+        }
+    }
 
     #[test]
     fn an_interface_has_its_addresses_and_no_interface_none() {

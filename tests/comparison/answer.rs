@@ -1,38 +1,44 @@
-//! An answer as it is compared: sets instead of lists, without what may differ in every reply.
+//! A question as it is sent, and an answer as it is compared: sets instead of lists, without what may differ in every reply.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use crate::support::wire::{self, Message, OPT, Query, Record, SOA, type_name};
+use crate::support::wire::{
+    self, Connection, Message, OPT, Query, Record, SOA, SRV, TXT, type_name,
+};
 
 /// No error.
 pub const NOERROR: u16 = 0;
 /// No such name.
 pub const NXDOMAIN: u16 = 3;
 
-/// Octets of a datagram from which on there may be more to say by TCP.
-const LARGE: usize = 1000;
+/// Octets of a datagram from which on there may be more to say by TCP, with EDNS and without.
+const LARGE: [usize; 2] = [1000, 200];
+/// How many questions are under way at once.
+const WINDOW: usize = 64;
+/// The flags that are compared beside AA: QR, the opcode, RD, RA, Z, AD, CD.
+const FLAGS: u16 = 0xf9f0;
+/// A reply.
+pub const QR: u16 = 0x8000;
+/// The flag RD.
+const RD: u16 = 0x0100;
+/// The flag CD.
+pub const CD: u16 = 0x0010;
+/// The flag DO, in the TTL of an OPT record.
+const DO: u32 = 0x8000;
 
 /// The types that hold data here.
-pub const DATA_TYPES: [u16; 6] = [
-    wire::A,
-    wire::AAAA,
-    wire::CNAME,
-    wire::SRV,
-    wire::TXT,
-    wire::PTR,
-];
+pub const DATA_TYPES: [u16; 6] = [wire::A, wire::AAAA, wire::CNAME, SRV, TXT, wire::PTR];
 
 /// All types that are asked.
 pub const TYPES: [u16; 11] = [
     wire::A,
     wire::AAAA,
     wire::CNAME,
-    wire::SRV,
-    wire::TXT,
+    SRV,
+    TXT,
     wire::PTR,
     SOA,
     wire::NS,
@@ -63,6 +69,51 @@ impl Question {
     }
 }
 
+/// How a question is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    edns: bool,
+    dnssec_ok: bool,
+    recursion_desired: bool,
+    pub checking_disabled: bool,
+    authentic_data: bool,
+}
+
+impl Question {
+    /// How it is sent: most of them plainly with EDNS, the others with one thing changed. The same for all letters.
+    pub fn style(&self) -> Style {
+        // FNV-1a.
+        let octets = self.name.bytes().map(|it| it.to_ascii_lowercase());
+        let hash = octets
+            .chain(self.qtype.to_be_bytes())
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
+                (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+            });
+        let dice = (hash >> 32) % 24;
+        Style {
+            edns: dice > 1,
+            dnssec_ok: [2, 6].contains(&dice),
+            recursion_desired: [1, 3, 6].contains(&dice),
+            checking_disabled: [4, 6].contains(&dice),
+            authentic_data: [5, 6].contains(&dice),
+        }
+    }
+
+    /// The question as a message.
+    fn query(&self) -> Query {
+        let style = self.style();
+        let mut query = Query::new(&self.name, self.qtype);
+        query.recursion_desired = style.recursion_desired;
+        query.checking_disabled = style.checking_disabled;
+        query.authentic_data = style.authentic_data;
+        if style.edns {
+            query.edns = Some(4096);
+            query.dnssec_ok = style.dnssec_ok;
+        }
+        query
+    }
+}
+
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let qtype = match self.qtype {
@@ -73,45 +124,122 @@ impl fmt::Display for Question {
     }
 }
 
-/// An answer. The SOA's serial is no part of it.
+/// An answer. The SOA's serial is no part of it where it is the right one.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Answer {
     /// Nobody answered.
     pub silent: bool,
     pub rcode: u16,
     pub aa: bool,
+    /// The other flags.
+    pub flags: u16,
+    /// The upper bits of the code, the version and the flags of the OPT record, and the codes of its options.
+    pub opt: Option<(u32, Vec<u16>)>,
     pub answers: BTreeSet<Record>,
     pub authority: BTreeSet<Record>,
     pub additional: BTreeSet<Record>,
     /// Whether a record stood twice in a section.
     pub repeats: bool,
+    /// The question's name and the records with capital letters, as they are spelled.
+    pub spelled: BTreeSet<String>,
+}
+
+/// Which serials are right.
+pub enum Serials {
+    Any,
+    /// By zone.
+    Of(BTreeMap<String, String>),
+}
+
+impl Serials {
+    /// An SOA with serial 0 if its serial is right, anything else as it is.
+    fn without(&self, record: &Record) -> Record {
+        let mut record = record.clone();
+        if record.rtype == SOA {
+            let mut parts: Vec<&str> = record.data.split(' ').collect();
+            let is_right = match self {
+                Self::Any => true,
+                Self::Of(zones) => zones.get(&record.owner).is_some_and(|it| it == parts[2]),
+            };
+            if is_right {
+                parts[2] = "0";
+            }
+            record.data = parts.join(" ");
+        }
+        record
+    }
 }
 
 impl Answer {
-    /// The answer in a message.
-    pub fn of(message: &Message) -> Self {
+    /// The answer in a message; silence when there is none.
+    pub fn of(message: Option<&Message>, serials: &Serials) -> Self {
+        let Some(message) = message else {
+            return Self {
+                silent: true,
+                ..Self::default()
+            };
+        };
         let mut repeats = false;
         let mut set = |records: &[Record]| -> BTreeSet<Record> {
-            let kept: Vec<Record> = records
+            let records: Vec<Record> = records
                 .iter()
                 .filter(|record| record.rtype != OPT)
-                .map(without_serial)
+                .map(|record| serials.without(record))
                 .collect();
-            let set: BTreeSet<Record> = kept.iter().cloned().collect();
-            repeats |= set.len() != kept.len();
+            let set: BTreeSet<Record> = records.iter().cloned().collect();
+            repeats |= set.len() != records.len();
             set
         };
         let [answers, authority, additional] =
             [&message.answers, &message.authority, &message.additional].map(|section| set(section));
+        let opt = message.additional.iter().find(|it| it.rtype == OPT);
+        let codes = message.options.iter().map(|(code, _)| *code);
         Self {
             silent: false,
             rcode: message.rcode(),
             aa: message.is_authoritative(),
+            flags: message.flags & FLAGS,
+            opt: opt.map(|opt| (opt.ttl, codes.collect())),
             answers,
             authority,
             additional,
             repeats,
+            spelled: message.spelled.iter().cloned().collect(),
         }
+    }
+
+    /// The same as the reply of ours to a question: flags and OPT are those that the question asks for, and owners of
+    /// answers that are the question's name have its letters.
+    pub fn to(mut self, question: &Question) -> Self {
+        let style = question.style();
+        self.flags = QR | if style.recursion_desired { RD } else { 0 };
+        let opt_flags = if style.dnssec_ok { DO } else { 0 };
+        self.opt = style.edns.then(|| (opt_flags, Vec::new()));
+        self.spelled = BTreeSet::from([question.name.clone()]);
+        let lower = question.lower();
+        if lower != question.name {
+            let own = self.answers.iter().filter(|record| record.owner == lower);
+            self.spelled.extend(own.map(|record| {
+                let names = match record.rtype {
+                    SOA => record
+                        .data
+                        .splitn(3, ' ')
+                        .take(2)
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                    SRV => record
+                        .data
+                        .rsplit(' ')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    TXT | wire::A | wire::AAAA => String::new(),
+                    _ => record.data.clone(),
+                };
+                format!("{} {} {names}", question.name, type_name(record.rtype))
+            }));
+        }
+        self
     }
 
     /// Whether it has no records but perhaps the SOA of a negative answer.
@@ -129,10 +257,11 @@ impl Answer {
         self.rcode == NXDOMAIN && self.answers.is_empty()
     }
 
-    /// Equal but for repetitions.
+    /// Equal but for repetitions and letters.
     pub fn same(&self, other: &Self) -> bool {
         let plain = |answer: &Self| Self {
             repeats: false,
+            spelled: BTreeSet::new(),
             ..answer.clone()
         };
         plain(self) == plain(other)
@@ -146,11 +275,17 @@ impl fmt::Display for Answer {
         }
         writeln!(
             f,
-            "    rcode {}{}{}",
+            "    rcode {}{}{}, flags {:04x}, OPT {:?}",
             self.rcode,
             if self.aa { ", AA" } else { "" },
-            if self.repeats { ", repeats" } else { "" }
+            if self.repeats { ", repeats" } else { "" },
+            self.flags,
+            self.opt
         )?;
+        let has_capitals = |text: &&String| text.bytes().any(|it| it.is_ascii_uppercase());
+        for text in self.spelled.iter().filter(has_capitals) {
+            writeln!(f, "    spelled: {text}")?;
+        }
         for (section, records) in [
             ("answer", &self.answers),
             ("authority", &self.authority),
@@ -164,22 +299,11 @@ impl fmt::Display for Answer {
     }
 }
 
-/// An SOA with serial 0, anything else as it is.
-fn without_serial(record: &Record) -> Record {
-    let mut record = record.clone();
-    if record.rtype == SOA {
-        let mut parts: Vec<&str> = record.data.split(' ').collect();
-        parts[2] = "0";
-        record.data = parts.join(" ");
-    }
-    record
-}
-
-/// A socket that asks one server question after question.
+/// Sockets that ask one server many questions at once.
 pub struct Asker {
     socket: UdpSocket,
     server: SocketAddr,
-    last: u16,
+    connection: Option<Connection>,
 }
 
 impl Asker {
@@ -192,47 +316,81 @@ impl Asker {
         Self {
             socket,
             server,
-            last: 0,
+            connection: None,
         }
     }
 
-    /// The answer by UDP, by TCP when it does not fit; silence when two tries bring nothing.
-    pub fn ask(&mut self, question: &Question) -> Answer {
-        for _ in 0..2 {
-            if let Some(message) = self.exchange(question) {
+    /// The answers by UDP, by TCP where they do not fit; none where two tries bring nothing.
+    pub fn ask_all(&mut self, questions: &[Question]) -> Vec<Option<Message>> {
+        let mut replies = vec![None; questions.len()];
+        for (chunk, replies) in questions.chunks(WINDOW).zip(replies.chunks_mut(WINDOW)) {
+            for _ in 0..2 {
+                self.ask_missing(chunk, replies);
+            }
+            for (question, reply) in chunk.iter().zip(replies) {
+                let limit = LARGE[usize::from(!question.style().edns)];
                 // What does not fit beside the answer is left out without a word.
-                if message.is_truncated() || message.size > LARGE {
-                    return self.ask_by_tcp(question).unwrap();
+                if reply
+                    .as_ref()
+                    .is_some_and(|it| it.is_truncated() || it.size > limit)
+                {
+                    *reply = Some(self.ask_by_tcp(question));
                 }
-                return Answer::of(&message);
             }
         }
-        Answer {
-            silent: true,
-            ..Answer::default()
+        replies
+    }
+
+    /// Asks those that have no reply by UDP, all at once. They have their places as ids.
+    fn ask_missing(&self, questions: &[Question], replies: &mut [Option<Message>]) {
+        let mut missing = 0;
+        for (place, question) in questions.iter().enumerate() {
+            if replies[place].is_none() {
+                let mut query = question.query();
+                query.id = u16::try_from(place).unwrap();
+                self.socket.send(&query.encode()).unwrap();
+                missing += 1;
+            }
+        }
+        let mut buffer = [0; 8192];
+        while missing > 0 {
+            let Ok(length) = self.socket.recv(&mut buffer) else {
+                return;
+            };
+            let message = self.decoded(&buffer[..length]);
+            let place = usize::from(message.id);
+            // A late one of the questions before has another name.
+            let is_asked = questions.get(place).is_some_and(|question| {
+                let asked = message.questions.first();
+                asked.is_some_and(|it| it.0 == question.lower() && it.1 == question.qtype)
+            });
+            if is_asked && replies[place].is_none() {
+                replies[place] = Some(message);
+                missing -= 1;
+            }
         }
     }
 
     /// The answer by TCP.
-    pub fn ask_by_tcp(&self, question: &Question) -> io::Result<Answer> {
-        let query = Query::new(&question.name, question.qtype);
-        Ok(Answer::of(&wire::tcp(self.server, &query)?))
+    fn ask_by_tcp(&mut self, question: &Question) -> Message {
+        let octets = question.query().encode();
+        let server = self.server;
+        let mut exchange = |connection: &mut Connection| {
+            connection.send(&octets)?;
+            connection.receive()
+        };
+        // The server may have closed it meanwhile.
+        let kept = self.connection.as_mut().map(&mut exchange);
+        let octets = kept.and_then(Result::ok).unwrap_or_else(|| {
+            let mut fresh = Connection::open(server).unwrap();
+            let octets = exchange(&mut fresh).unwrap();
+            self.connection = Some(fresh);
+            octets
+        });
+        self.decoded(&octets)
     }
 
-    /// One datagram there and its reply.
-    fn exchange(&mut self, question: &Question) -> Option<Message> {
-        self.last = self.last.wrapping_add(1);
-        let mut query = Query::new(&question.name, question.qtype).edns(4096);
-        query.id = self.last;
-        self.socket.send(&query.encode()).ok()?;
-        let mut buffer = [0; 8192];
-        loop {
-            let length = self.socket.recv(&mut buffer).ok()?;
-            let message = Message::decode(&buffer[..length])
-                .unwrap_or_else(|error| panic!("{question} at {}: {error}", self.server));
-            if message.id == self.last {
-                return Some(message);
-            }
-        }
+    fn decoded(&self, octets: &[u8]) -> Message {
+        Message::decode(octets).unwrap_or_else(|error| panic!("{}: {error}", self.server))
     }
 }

@@ -76,6 +76,7 @@ pub fn generate(seed: u64) -> Cluster {
     }
     maker.orphans();
     maker.imports();
+    maker.oddities();
     maker.cluster
 }
 
@@ -450,6 +451,70 @@ impl Maker {
                 let labels = &mut self.cluster.objects[place]["metadata"]["labels"];
                 labels[IMPORT_LABEL] = json!(name);
                 labels[CLUSTER_LABEL] = json!(cluster);
+            }
+        }
+    }
+
+    /// What is seldom by chance: aliases of themselves and in a circle, hosts beside addresses, an import without
+    /// addresses, Services with host names outside. Half of it is in each cluster.
+    fn oddities(&mut self) {
+        let ports = [json!({ "name": "http", "protocol": "TCP", "port": 80 })];
+        let alias = |name: &str, target: &str| {
+            let host = format!("{target}.blue.svc.cluster.local");
+            json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "blue", "name": name },
+                "spec": { "type": "ExternalName", "externalName": host },
+            })
+        };
+        for [name, target] in [
+            ["itself", "itself"],
+            ["ring-a", "ring-b"],
+            ["ring-b", "ring-a"],
+        ] {
+            if self.one_in(2) {
+                self.cluster.objects.push(alias(name, target));
+            }
+        }
+        if self.one_in(2) {
+            let labels = self.labels();
+            self.cluster.objects.push(json!({
+                "apiVersion": "v1", "kind": "Service",
+                "metadata": { "namespace": "blue", "name": "mixed", "labels": labels },
+                "spec": { "clusterIP": "None", "ports": ports },
+            }));
+            for (family, address) in [("IPv4", "10.244.200.1"), ("FQDN", "host.example.org")] {
+                self.cluster.objects.push(json!({
+                    "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
+                    "metadata": { "namespace": "blue", "name": format!("mixed-{}", family.to_lowercase()),
+                                  "labels": { SERVICE_LABEL: "mixed", "tier": labels["tier"] } },
+                    "endpoints": [{ "addresses": [address], "zone": format!("zone-{}", if family == "IPv4" { "a" } else { "b" }) }],
+                    "ports": ports,
+                }));
+            }
+        }
+        if self.one_in(2) {
+            self.cluster.objects.push(json!({
+                "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceImport",
+                "metadata": { "namespace": "blue", "name": "import-nowhere" },
+                "spec": { "type": "ClusterSetIP", "ports": ports, "ips": [] },
+            }));
+        }
+        for (number, ingress) in [
+            json!([{ "hostname": "lb.example.net" }]),
+            json!([{ "hostname": "lb.example.net" }, { "ip": "203.0.113.250" }]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            if self.one_in(2) {
+                let (namespace, ports, labels) = (self.namespace(), self.ports(), self.labels());
+                self.cluster.objects.push(json!({
+                    "apiVersion": "v1", "kind": "Service",
+                    "metadata": { "namespace": namespace, "name": format!("balanced-{number}"), "labels": labels },
+                    "spec": { "type": "LoadBalancer", "clusterIP": format!("10.96.68.{}", number + 1),
+                              "clusterIPs": [format!("10.96.68.{}", number + 1)], "ports": ports },
+                    "status": { "loadBalancer": { "ingress": ingress } },
+                }));
             }
         }
     }

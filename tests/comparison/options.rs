@@ -22,6 +22,8 @@ pub struct OptionSet {
     pub beside: &'static str,
     /// The TTL of ordinary records.
     pub ttl: u32,
+    /// The TTL of those outside, if it is another one.
+    pub external_ttl: Option<u32>,
     /// The zone of names outside, of those that are `k8s_external`'s.
     pub external: Option<&'static str>,
     /// The zone of the set of clusters.
@@ -36,6 +38,7 @@ const PLAIN: OptionSet = OptionSet {
     other_zones: &[],
     beside: "",
     ttl: 5,
+    external_ttl: None,
     external: None,
     clusterset: None,
 };
@@ -131,6 +134,15 @@ pub const SETS: &[OptionSet] = &[
         "k8s_external out.example 113.0.203.in-addr.arpa 100.51.198.in-addr.arpa {\n headless\n apex names\n }",
     ),
     OptionSet {
+        ttl: 20,
+        external_ttl: Some(40),
+        ..external(
+            "k8s_external, hidden namespaces and a TTL",
+            "namespace_labels team in (a,b)\nttl 20",
+            "k8s_external out.example 113.0.203.in-addr.arpa 100.51.198.in-addr.arpa {\n headless\n ttl 40\n }",
+        )
+    },
+    OptionSet {
         zones: &["cluster.local", "set.example", "10.in-addr.arpa"],
         clusterset: Some("set.example."),
         ..with("multicluster", "multicluster set.example")
@@ -150,6 +162,13 @@ impl OptionSet {
                 .other_zones
                 .iter()
                 .any(|other| format!("{other}.") == zone)
+    }
+
+    /// The TTL of ordinary records of a zone.
+    pub fn ttl_of(&self, zone: &str) -> u32 {
+        self.external_ttl
+            .filter(|_| self.is_external(zone))
+            .unwrap_or(self.ttl)
     }
 
     /// The label of the name server outside.

@@ -23,7 +23,7 @@ fn record(oracle: &Oracle<'_>, owner: &str, rtype: u16, data: &str) -> Record {
         owner: owner.to_owned(),
         rtype,
         data: data.to_owned(),
-        ttl: oracle.set.ttl,
+        ttl: oracle.set.ttl_of(oracle.zone_of(owner)),
         class: 1,
     }
 }
@@ -42,10 +42,14 @@ pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
 /// All rules that need no other name's contents.
 pub fn change(oracle: &mut Oracle<'_>) {
     drop_by_shape(oracle);
+    hidden_outside(oracle);
     names_outside(oracle);
+    times_outside(oracle);
+    aliases_of_themselves(oracle);
     set_of_clusters(oracle);
     round_pods(oracle);
     rename_dotted_pods(oracle);
+    hosts_by_zone(oracle);
     equal_weights(oracle);
     addresses_before_hosts(oracle);
     whole_targets(oracle);
@@ -122,6 +126,80 @@ fn drop_by_shape(oracle: &mut Oracle<'_>) {
     }
 }
 
+/// Namespaces that labels hide are hidden outside too.
+fn hidden_outside(oracle: &mut Oracle<'_>) {
+    let Some(zone) = oracle
+        .set
+        .external
+        .filter(|_| oracle.set.says("namespace_labels"))
+    else {
+        return;
+    };
+    let inner = oracle.set.forward_zones()[0].clone();
+    let hidden: Vec<String> = oracle
+        .cluster
+        .namespace_names()
+        .filter(|namespace| {
+            let level = Question::new(&format!("{namespace}.svc.{inner}"), A);
+            oracle.theirs[&level].is_nxdomain()
+        })
+        .map(|namespace| format!("{namespace}.{zone}"))
+        .collect();
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|(name, _)| hidden.iter().any(|namespace| is_below(name, namespace)))
+        .cloned()
+        .collect();
+    for key in keys {
+        oracle.note(&key.0, "external-hidden");
+        oracle.data.remove(&key);
+    }
+}
+
+/// Outside, all records have the TTL of the zone.
+fn times_outside(oracle: &mut Oracle<'_>) {
+    let zones: Vec<String> = { oracle.zones.iter() }
+        .filter(|zone| oracle.set.is_external(zone))
+        .cloned()
+        .collect();
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .keys()
+        .filter(|(name, _)| zones.iter().any(|zone| is_below(name, zone)))
+        .cloned()
+        .collect();
+    for key in keys {
+        let ttl = oracle.set.ttl_of(oracle.zone_of(&key.0));
+        let data = oracle.data.get_mut(&key).expect("it is one of them");
+        let before = data.records.clone();
+        data.records = before
+            .iter()
+            .cloned()
+            .map(|one| Record { ttl, ..one })
+            .collect();
+        if data.records != before {
+            oracle.note(&key.0, "external-ttl");
+        }
+    }
+}
+
+/// An alias of itself is left out.
+fn aliases_of_themselves(oracle: &mut Oracle<'_>) {
+    let keys: Vec<(String, u16)> = oracle
+        .data
+        .iter()
+        .filter(|((name, rtype), data)| {
+            *rtype == CNAME && data.records.iter().any(|one| one.data == *name)
+        })
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in keys {
+        oracle.note(&key.0, "external-itself");
+        oracle.data.remove(&key);
+    }
+}
+
 /// Outside, nothing but `_port._proto` stands in front of a Service that is reached, and a CNAME stands alone
 /// where there is no address.
 fn names_outside(oracle: &mut Oracle<'_>) {
@@ -172,13 +250,15 @@ fn names_outside(oracle: &mut Oracle<'_>) {
                 data.records.retain(|one| one.data.ends_with(zone));
             }
             if data.records.len() < before {
-                oracle.note(&name, "external");
+                oracle.note(&name, "external-ports");
             }
         }
         if junk {
             oracle.note(&name, "lenient");
-        } else if beside || below_alias || oracle.data[&key].records.is_empty() {
-            oracle.note(&name, "external");
+        } else if beside {
+            oracle.note(&name, "external-alias");
+        } else if below_alias || oracle.data[&key].records.is_empty() {
+            oracle.note(&name, "external-ports");
         } else {
             continue;
         }
@@ -217,9 +297,9 @@ fn set_of_clusters(oracle: &mut Oracle<'_>) {
             .flatten()
             .filter(|_| portless)
         {
-            let address = address.as_str().unwrap();
-            let rtype = if address.contains(':') { AAAA } else { A };
-            let own = record(oracle, &name, rtype, address);
+            let address: IpAddr = address.as_str().unwrap().parse().unwrap();
+            let rtype = if address.is_ipv6() { AAAA } else { A };
+            let own = record(oracle, &name, rtype, &address.to_string());
             insert(oracle, own, BTreeSet::new());
             oracle.note(&name, "clusterset");
         }
@@ -406,7 +486,13 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
                 .flatten()
                 .filter_map(|port| port["port"].as_u64())
                 .collect();
-            for zone in oracle.set.forward_zones() {
+            // Nothing is below an alias.
+            let is_alias = oracle.cluster.of("Service").any(|it| {
+                it["spec"]["type"] == "ExternalName"
+                    && name_of(it) == service
+                    && namespace_of(it) == namespace_of(slice)
+            });
+            for zone in oracle.set.forward_zones().into_iter().filter(|_| !is_alias) {
                 let base = format!("{service}.{}.svc.{zone}", namespace_of(slice));
                 found.push(DottedPod {
                     dotted: format!("{pod}.{base}"),
@@ -490,7 +576,7 @@ fn whole_targets(oracle: &mut Oracle<'_>) {
 }
 
 /// The headless names with FQDN endpoints: beside addresses CoreDNS answers with them or not, at random.
-fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
+pub fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let slices = oracle
         .cluster
@@ -517,6 +603,77 @@ fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// Names by topology zone have the endpoints with addresses alone.
+fn hosts_by_zone(oracle: &mut Oracle<'_>) {
+    if !oracle.set.says("zonal") {
+        return;
+    }
+    for base in names_with_hosts(oracle) {
+        let below = format!("._zone.{base}");
+        let names: BTreeSet<String> = { oracle.theirs.keys() }
+            .map(|question| question.name.clone())
+            .filter(|name| name.ends_with(&below) && oracle.shape_of(name) == Shape::Zonal)
+            .collect();
+        for name in names {
+            let labels = name.strip_suffix(&below).expect("it ends so");
+            let (topology, mode) = labels.rsplit_once('.').expect("a zone and a mode");
+            let mut addresses = addresses_of(oracle, &base, Some(topology));
+            let mut services = oracle.records(&name, SRV).cloned().unwrap_or_default();
+            if mode == "prefer" && addresses.is_empty() {
+                addresses = addresses_of(oracle, &base, None);
+                // No endpoint is in this one.
+                let of_all = oracle.records(&format!("zone-c.prefer{below}"), SRV);
+                services = of_all.cloned().unwrap_or_default();
+            }
+            let before: Vec<Option<Data>> = [A, AAAA, CNAME, SRV]
+                .into_iter()
+                .map(|rtype| oracle.data.remove(&(name.clone(), rtype)))
+                .collect();
+            for address in addresses {
+                let rtype = if address.is_ipv6() { AAAA } else { A };
+                let own = record(oracle, &name, rtype, &address.to_string());
+                insert(oracle, own, BTreeSet::new());
+            }
+            for one in services.records {
+                let owner = name.clone();
+                insert(oracle, Record { owner, ..one }, BTreeSet::new());
+            }
+            let after = [A, AAAA, CNAME, SRV].map(|rtype| oracle.records(&name, rtype));
+            let records = |data: Option<&Data>| data.map(|it| it.records.clone());
+            let is_same = { before.iter().zip(after) }
+                .all(|(before, after)| records(before.as_ref()) == records(after));
+            if !is_same {
+                oracle.note(&name, "zonal-fqdn");
+            }
+        }
+    }
+}
+
+/// The addresses of the ready endpoints of a headless Service, all or those in a topology zone.
+fn addresses_of(oracle: &Oracle<'_>, base: &str, topology: Option<&str>) -> BTreeSet<IpAddr> {
+    let mut labels = base.split('.');
+    let [service, namespace] = [labels.next(), labels.next()];
+    let is_it = |object: &Value, name: Option<&str>| {
+        name == service && Some(namespace_of(object)) == namespace
+    };
+    let shows_all = oracle
+        .cluster
+        .of("Service")
+        .any(|it| is_it(it, Some(name_of(it))) && it["spec"]["publishNotReadyAddresses"] == true);
+    let slices = oracle.cluster.of("EndpointSlice");
+    slices
+        .filter(|it| is_it(it, it["metadata"]["labels"][SERVICE_LABEL].as_str()))
+        .flat_map(|slice| slice["endpoints"].as_array().unwrap())
+        .filter(|it| shows_all || it["conditions"]["ready"] != false)
+        .filter(|it| {
+            let zone = it["zone"].as_str().unwrap_or_default();
+            topology.is_none_or(|topology| zone.eq_ignore_ascii_case(topology))
+        })
+        .flat_map(|endpoint| endpoint["addresses"].as_array().unwrap())
+        .filter_map(|address| address.as_str()?.parse().ok())
+        .collect()
 }
 
 /// Where hosts and addresses would share a name, the addresses have it.
@@ -641,6 +798,15 @@ pub fn failure(
 }
 
 /// Why CoreDNS says NODATA where there is no name.
-pub fn nodata(_oracle: &Oracle<'_>, _question: &Question) -> BTreeSet<&'static str> {
-    BTreeSet::new()
+pub fn nodata(oracle: &Oracle<'_>, question: &Question) -> BTreeSet<&'static str> {
+    let Some(zone) = oracle.set.clusterset else {
+        return BTreeSet::new();
+    };
+    let empty = oracle
+        .cluster
+        .of("ServiceImport")
+        .filter(|import| import["spec"]["ips"].as_array().is_some_and(Vec::is_empty));
+    let mut names = empty.map(|it| format!("{}.{}.svc.{zone}", name_of(it), namespace_of(it)));
+    let is_of_one = names.any(|name| is_below(&question.name, &name));
+    is_of_one.then_some("import-empty").into_iter().collect()
 }

@@ -80,9 +80,9 @@ fn s91_names_outside() {
         &format!("{port} SRV"),
         &format!("{port} SRV 0 100 80 lb.example.net."),
     );
-    // The difference `external`: CoreDNS has SRV beside the CNAME.
+    // CoreDNS has SRV beside the CNAME.
     site.check_meant(
-        "external",
+        "external-alias",
         &format!("{named} SRV"),
         &format!("{named} CNAME lb.example.net."),
     );
@@ -94,6 +94,26 @@ fn s91_names_outside() {
         &format!("one.{crowd} A"),
         &format!("one.{crowd} A 172.0.6.1"),
     );
+}
+
+#[test]
+fn srv_to_a_host_that_hosts_knows_has_no_address_beside_it() {
+    let text = format!(
+        "{}status: {{loadBalancer: {{ingress: [{{hostname: lb.example.net}}]}}}}\n",
+        service(
+            "named",
+            &format!("type: LoadBalancer, clusterIPs: [10.0.5.4], ports: [{HTTP}]")
+        )
+    );
+    let site = Site::of(
+        "cluster.local example.com",
+        &(objects() + &text),
+        "ZONES cluster.local\n",
+        "k8s_external example.com\nhosts {\n 192.0.2.80 lb.example.net\n fallthrough\n}",
+    );
+    let port = format!("_http._tcp.{}", name("named"));
+    let wanted = format!("{port} SRV 0 100 80 lb.example.net.");
+    site.check_meant("external-hosts", &format!("{port} SRV"), &wanted);
 }
 
 #[test]

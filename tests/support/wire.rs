@@ -266,6 +266,8 @@ pub struct Message {
     pub options: Vec<(u16, Vec<u8>)>,
     /// Octets on the wire.
     pub size: usize,
+    /// The question's name, and then the records with capital letters in their names, with the letters that they have.
+    pub spelled: Vec<String>,
 }
 
 impl Message {
@@ -288,6 +290,12 @@ impl Message {
             let (qtype, class) = (query.query_type().into(), query.query_class().into());
             (name_text(query.name()), qtype, class)
         };
+        let spelled_records = [&message.answers, &message.authorities, &message.additionals];
+        let spelled = spelled_records.into_iter().flatten();
+        let question_name = |query: &op::Query| spelled_name(query.name());
+        let spelled: Vec<String> = { message.queries.iter().map(question_name) }
+            .chain(spelled.filter_map(capitals))
+            .collect();
         let options = message.edns.iter().flat_map(|edns| edns.options().as_ref());
         let option = |(code, option): &(EdnsCode, EdnsOption)| {
             let data = Vec::<u8>::try_from(option).map_err(|error| error.to_string())?;
@@ -303,6 +311,7 @@ impl Message {
             additional,
             options: options.map(option).collect::<Result<_, String>>()?,
             size: octets.len(),
+            spelled,
         })
     }
 
@@ -329,14 +338,50 @@ impl Message {
     }
 }
 
+/// A record with capital letters in its names: owner, type, and the names in its data, with the letters that they have.
+fn capitals(record: &rr::Record) -> Option<String> {
+    let names = std::iter::once(&record.name).chain(names_in(&record.data));
+    let texts: Vec<String> = names.map(spelled_name).collect();
+    let has_capitals = texts
+        .iter()
+        .flat_map(|text| text.bytes())
+        .any(|it| it.is_ascii_uppercase());
+    let rtype = type_name(record.record_type().into());
+    has_capitals.then(|| format!("{} {rtype} {}", texts[0], texts[1..].join(" ")))
+}
+
+/// The names in RDATA.
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the types are hickory's, and most have no names"
+)]
+fn names_in(data: &RData) -> Vec<&Name> {
+    match data {
+        RData::NS(rdata::NS(name))
+        | RData::CNAME(rdata::CNAME(name))
+        | RData::PTR(rdata::PTR(name)) => vec![name],
+        RData::MX(mx) => vec![&mx.exchange],
+        RData::SRV(srv) => vec![&srv.target],
+        RData::SOA(soa) => vec![&soa.mname, &soa.rname],
+        _ => Vec::new(),
+    }
+}
+
 /// A name as lower case text, absolute.
 fn name_text(name: &Name) -> String {
+    let mut text = spelled_name(name);
+    text.make_ascii_lowercase();
+    text
+}
+
+/// A name as text, absolute, with the letters that it has.
+fn spelled_name(name: &Name) -> String {
     let mut text = String::new();
     for label in name {
-        for octet in label.to_ascii_lowercase() {
-            match octet {
-                b'.' | b'\\' | b'"' => text.extend(['\\', char::from(octet)]),
-                33..=126 => text.push(char::from(octet)),
+        for octet in label {
+            match *octet {
+                octet @ (b'.' | b'\\' | b'"') => text.extend(['\\', char::from(octet)]),
+                octet @ 33..=126 => text.push(char::from(octet)),
                 other => write!(text, "\\{other:03}").expect("strings grow"),
             }
         }

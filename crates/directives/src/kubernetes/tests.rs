@@ -244,6 +244,10 @@ fn s98_options_that_are_wrong_are_refused_with_their_place() {
             "3:1: zonal and noendpoints cannot both be set",
         ),
         ("ignore endpoints", "2:8: ignore has no option 'endpoints'"),
+        (
+            "ignore empty_service more",
+            "2:22: ignore: 'more' is one argument too many",
+        ),
         ("startup_timeout", "2:1: startup_timeout needs an argument"),
         (
             "namespaces a\nnamespace_labels b=c",

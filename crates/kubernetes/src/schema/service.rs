@@ -164,7 +164,7 @@ impl<'s> Writer<'s> {
         match owner {
             Ok(owner) => Some(owner),
             Err(error) => {
-                let message = format!("port \"{port}\" has no SRV records: {error}");
+                let message = format!("port \"{port}\" has no name of its own: {error}");
                 self.out.report(self.kind, self.key, message);
                 None
             }

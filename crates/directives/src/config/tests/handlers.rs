@@ -163,6 +163,14 @@ fn hosts_reads_files_lines_and_options() {
 /// Without fallthrough, a name that `hosts` lacks is SERVFAIL and no further handler is asked: a cluster after it is
 /// out of reach.
 #[test]
+fn hosts_lines_may_follow_fallthrough() {
+    let read = hosts("{\n fallthrough\n 10.0.0.1 a.test\n}");
+    assert_eq!((read.lines.len(), read.fallthrough.len()), (1, 1));
+    let said = problem("hosts {\n  fallthrough\n  no.address a.test\n }");
+    assert!(said.contains("no.address"), "{said}");
+}
+
+#[test]
 fn hosts_without_fallthrough_before_others_is_warned_of() {
     let said = |lines: &str| {
         warnings(&format!(

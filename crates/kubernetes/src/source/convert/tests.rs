@@ -237,6 +237,14 @@ fn a_pod_has_its_addresses_until_it_has_ended() {
     );
 }
 
+/// CoreDNS knows such a pod only if it started before the deletion.
+#[test]
+fn a_pod_that_is_being_deleted_has_its_address() {
+    let text = "metadata: {name: p, namespace: ns, deletionTimestamp: '2026-01-01T00:00:00Z'}\n\
+                status: {phase: Running, podIP: 10.1.0.1}";
+    assert_eq!(told(&both(Kind::Pod, text)), "pod ns/p [10.1.0.1]");
+}
+
 #[test]
 fn s97_a_pod_keeps_the_labels_that_are_asked_for() {
     let value: Value = serde_saphyr::from_str(
