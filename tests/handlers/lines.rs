@@ -28,9 +28,7 @@ pub fn lines_of_a_zone() -> Vec<String> {
     process.wait_for("a listener", PATIENCE, || {
         std::net::TcpStream::connect(server).ok()
     });
-    process.wait_for("an answer", PATIENCE, || {
-        wire::udp(server, &Query::new("first.test.", wire::A)).ok()
-    });
+    process.wait_for("the zone", PATIENCE, || wire::serial(server, "z.test"));
     let reply = wire::udp(server, &Query::new("alias.z.test.", wire::A)).unwrap();
     assert_eq!(reply.answers.len(), 2, "the target is looked up: {reply:?}");
     wire::axfr(server, "z.test.").unwrap();

@@ -79,8 +79,10 @@ impl ZonalNames {
             return Synthesized::Exists { node: None, by };
         };
         let by_zone = self.by_zone(&headless, contents.apex());
-        let node = match (by_zone.get(&*topology_text(zone)), rule) {
-            (Some(node), _) => node.clone(),
+        // Endpoints that are names have no records there.
+        let own = by_zone.get(&*topology_text(zone)).cloned().flatten();
+        let node = match (own, rule) {
+            (Some(node), _) => Some(node),
             (None, TopologyRule::Pin) => None,
             (None, TopologyRule::Prefer) => at_service(contents, &key),
         };
