@@ -12,6 +12,7 @@ use tracing::{debug, warn};
 use transfer::{SecondaryRequest, unix_seconds};
 use zone::lookup::{Link, LinkSet, Redirects, each_additional, lookup};
 
+use crate::chain::Block;
 use crate::exchange::{Asker, Exchange, Outcome, Scratch, Signer};
 use crate::message::CLASS_IN;
 use crate::options::{Extended, Said};
@@ -56,7 +57,8 @@ impl Shared {
                 flags,
                 question,
             }) => {
-                return self.malformed(scratch, id, flags, question, asker.proto);
+                let said = (id, flags, question);
+                return self.fail_unread(scratch, said, Rcode::FORMERR, asker.proto);
             }
         };
         let mut exchange = Exchange {
@@ -98,23 +100,22 @@ impl Shared {
         }
     }
 
-    /// Writes FORMERR for an unreadable request.
-    fn malformed(
+    /// Writes an error for a request that cannot be read, of which ID, flags and perhaps the question are known.
+    pub(crate) fn fail_unread(
         &self,
         scratch: &mut Scratch,
-        id: u16,
-        came: u16,
-        question: &[u8],
+        (id, came, question): (u16, u16, &[u8]),
+        rcode: Rcode,
         proto: Proto,
     ) -> Outcome {
-        let flags = flags::QR | came & (flags::OPCODE | flags::RD) | Rcode::FORMERR.0;
+        let flags = flags::QR | came & (flags::OPCODE | flags::RD) | rcode.0;
         let writer = &mut scratch.writer;
         writer.begin(proto.is_stream(), MAX_MESSAGE_OCTETS, id, flags);
         if !question.is_empty() {
             writer.question(question);
         }
         writer.finish();
-        self.stats.replies(proto, Rcode::FORMERR).increase();
+        self.stats.replies(proto, rcode).increase();
         Outcome::Reply
     }
 }
@@ -179,6 +180,7 @@ impl Exchange<'_> {
         let place = self.block(scratch);
         let place = place.filter(|place| router.blocks()[*place].takes_all_classes());
         match place {
+            Some(place) if self.lacks_proof(&router.blocks()[place]) => self.demand_proof(scratch),
             Some(place) if !self.query.qtype().is_meta() => self.later(scratch, place),
             _ => self.fail_with(scratch, Rcode::REFUSED, Some(Extended::NOT_SUPPORTED)),
         }
@@ -200,11 +202,8 @@ impl Exchange<'_> {
             return self.answer_secondary(scratch);
         };
         let block = &shared.router.blocks()[place];
-        if block.requires_cookie && self.lacks_cookie() {
-            return match self.wishes.cookie {
-                Some(_) => self.fail(scratch, Rcode::BADCOOKIE),
-                None => self.ask_over_tcp(scratch),
-            };
+        if self.lacks_proof(block) {
+            return self.demand_proof(scratch);
         }
         let question = self.question(&scratch.lower);
         if qtype == Rtype::SOA
@@ -249,12 +248,22 @@ impl Exchange<'_> {
         self.write_answer(scratch, &answer, shape)
     }
 
-    /// Whether the client's address is not proven: by a connection, a signature or a cookie of ours.
-    fn lacks_cookie(&self) -> bool {
+    /// Whether a block wants a proof of the client's address, and there is none: a connection, a signature or a cookie of
+    /// ours.
+    fn lacks_proof(&self, block: &Block) -> bool {
         let address = self.asker.address.ip();
-        self.asker.proto == Proto::Udp
+        block.requires_cookie
+            && self.asker.proto == Proto::Udp
             && !self.is_signed()
             && !self.shared.has_good_cookie(&self.wishes, address)
+    }
+
+    /// Asks for a proof of the client's address: with a cookie, or over TCP of a client that knows no cookies.
+    fn demand_proof(self, scratch: &mut Scratch) -> Outcome {
+        match self.wishes.cookie {
+            Some(_) => self.fail(scratch, Rcode::BADCOOKIE),
+            None => self.ask_over_tcp(scratch),
+        }
     }
 
     /// Answers SOA and NS of a zone below no key to those who may transfer it: they ask for them before they do

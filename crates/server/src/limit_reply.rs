@@ -43,6 +43,8 @@ impl Shared {
         if verdict == Verdict::Send || is_signed || self.has_good_cookie(&wishes, address) {
             return true;
         }
+        // It was counted as it was written.
+        self.stats.replies(asker.proto, rcode).decrease();
         if verdict == Verdict::Drop {
             self.stats.rate_dropped.increase();
             return false;

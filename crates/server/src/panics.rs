@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dns::{HEADER_OCTETS, MAX_MESSAGE_OCTETS, Rcode, flags, wire_name_len};
+use dns::{HEADER_OCTETS, Rcode, flags, wire_name_len};
 use ops::panic_text;
 use tracing::error;
 
@@ -60,16 +60,9 @@ impl Shared {
         if came & flags::QR != 0 {
             return Outcome::Silent;
         }
-        let flags = flags::QR | came & (flags::OPCODE | flags::RD) | Rcode::SERVFAIL.0;
-        let writer = &mut scratch.writer;
-        writer.begin(proto.is_stream(), MAX_MESSAGE_OCTETS, id, flags);
         let question = wire_name_len(rest).and_then(|name| rest.get(..name + 4));
-        if let Some(question) = question.filter(|_| number(4) == 1) {
-            writer.question(question);
-        }
-        writer.finish();
-        self.stats.replies(proto, Rcode::SERVFAIL).increase();
-        Outcome::Reply
+        let question = question.filter(|_| number(4) == 1).unwrap_or_default();
+        self.fail_unread(scratch, (id, came, question), Rcode::SERVFAIL, proto)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Limits on replies to a network, and queries that need a cookie.
 
 use dns::edns::COOKIE;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use super::edns::{asking, opts};
 use super::*;
-use crate::RateLimit;
+use crate::{Handler, Next, RateLimit, Request};
 
 /// What a client is sent: records, an empty reply with TC, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,28 @@ fn sent(desk: &mut Desk, raw: &[u8]) -> Sent {
     assert!(message.metadata.truncation && message.answers.is_empty());
     assert_eq!(limited[..2], raw[..2], "the ID");
     Sent::Tc
+}
+
+/// Answers all classes.
+struct Chaotic;
+
+impl Handler for Chaotic {
+    fn name(&self) -> &'static str {
+        "chaos"
+    }
+
+    fn passes(&self, _question: &Question<'_>) -> bool {
+        false
+    }
+
+    fn takes_all_classes(&self) -> bool {
+        true
+    }
+
+    fn answer<'a>(&'a self, _: &'a mut Request, _next: Next) -> BoxFuture<'a, crate::Outcome> {
+        let said = crate::Outcome::failed("chaos", Rcode(9), "a test");
+        async { said }.boxed()
+    }
 }
 
 /// How many of a hundred replies are whole, with TC, and not sent.
@@ -65,6 +89,12 @@ fn a_network_gets_so_many_replies_of_each_kind_and_then_tc_or_nothing() {
     assert_eq!(
         (stats.rate_dropped.get(), stats.rate_slipped.get()),
         (225, 225)
+    );
+    let answered = (0..crate::RCODES).map(|rcode| stats.replies(Proto::Udp, Rcode(rcode)).get());
+    assert_eq!(
+        answered.sum::<u64>(),
+        50 + 225,
+        "what is dropped is no answer"
     );
     // The letters of a name make no other one, and neither do names that are missing.
     let mut desk = limited(ten_a_second());
@@ -128,4 +158,17 @@ fn a_block_that_requires_cookies_answers_a_datagram_with_one_only() {
     let got = desk.ask(&asking(plain.clone(), &[(COOKIE, &ours)]));
     assert_eq!(got.answers.len(), 1);
     assert_eq!(desk.tcp_code(&plain), (0, None));
+}
+
+#[test]
+fn a_block_that_requires_cookies_requires_them_in_all_classes() {
+    let mut setup = Setup::small();
+    setup.requires_cookie = true;
+    setup.handlers = [vec![Arc::new(Chaotic)], vec![]];
+    let mut desk = Desk::new(setup);
+    let mut raw = query(1, "version.bind.", Rtype::TXT);
+    let class = raw.len() - 1;
+    raw[class] = 3;
+    assert!(desk.ask(&raw).metadata.truncation);
+    assert_eq!(desk.tcp_code(&raw), (9, None));
 }
