@@ -29,12 +29,13 @@ impl ServerBlock {
         layers.fold(vec![zone.clone()], |names, layer| common(&names, layer))
     }
 
-    /// The names that the cluster's layer of a zone leaves to a file.
-    pub(crate) fn cluster_fallthrough(&self, zone: &Name) -> &[Name] {
+    /// The names in a zone that the cluster's layer of it leaves to a file.
+    pub(crate) fn cluster_fallthrough(&self, zone: &Name) -> Vec<Name> {
         let clusters = self.clusters().map(of_cluster);
         let mut layers = clusters.chain(self.all().map(of_external));
         let layer = layers.find(|(zones, _)| zones.contains(&zone));
-        layer.map_or(&[], |(_, fallthrough)| fallthrough)
+        let fallthrough = layer.map_or(&[][..], |(_, fallthrough)| fallthrough);
+        common(std::slice::from_ref(zone), fallthrough)
     }
 }
 

@@ -112,14 +112,7 @@ impl ServerBlock {
         let file = self
             .all::<ZoneFile>()
             .find(|file| file.zones.contains(zone))?;
-        let names = self.cluster_fallthrough(zone).iter().filter_map(|name| {
-            if zone.is_within(name) {
-                Some(zone.clone())
-            } else {
-                name.is_within(zone).then(|| name.clone())
-            }
-        });
-        let names: Vec<Name> = names.collect();
+        let names = self.cluster_fallthrough(zone);
         (!names.is_empty()).then_some((file, names))
     }
 }
