@@ -183,6 +183,7 @@ fn questions(past: &StoredPast, zone: &Zone) {
         until: None,
         name: Some(zone.any_name(&mut random)),
         object: None,
+        count: None,
     });
     ask_all(past, "log --since ... --until, 100 versions", || {
         let start = START_MS + (1 + random.below(versions - 101)) * STEP_MS;
@@ -196,6 +197,7 @@ fn questions(past: &StoredPast, zone: &Zone) {
             until: Some(text(start + 100 * STEP_MS)),
             name: None,
             object: None,
+            count: None,
         }
     });
     ask_all(past, "diff of any two versions", || Request::Diff {

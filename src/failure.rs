@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub struct Failure {
     /// For standard error.
     message: String,
-    /// 1: it failed while running; 2: its input cannot be used.
+    /// 1: it failed while running; 2: its input cannot be used; 3: the history does not tell.
     code: u8,
 }
 
@@ -29,6 +29,15 @@ impl Failure {
         Self {
             message: message.into(),
             code: 1,
+        }
+    }
+
+    /// The history does not tell what was asked.
+    #[must_use]
+    pub fn not_known(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            code: 3,
         }
     }
 

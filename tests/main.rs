@@ -62,5 +62,6 @@ mod soak;
 mod support;
 mod tidy;
 mod transfer_list;
+mod unknown;
 mod walls;
 mod why;

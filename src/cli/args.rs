@@ -17,7 +17,8 @@ use crate::emit::Software;
 /// DNS for Kubernetes, as zones that any DNS server can transfer.
 ///
 /// Exit codes: 0, the command succeeded. 1, it failed while running, or no server runs. 2, the command line, the
-/// configuration or the state folder is not usable, or the zone or version that it names does not exist.
+/// configuration or the state folder is not usable, or the question cannot be answered as it is written, such as one about a
+/// zone that is not there. 3, the history does not tell: it begins later, or no longer has the version.
 #[derive(Debug, Parser)]
 #[command(name = "zonewright", version, disable_help_subcommand = true)]
 pub struct Cli {
@@ -212,7 +213,7 @@ pub struct OrderWanted {
 pub struct LogWanted {
     /// Only this zone.
     pub zone: Option<String>,
-    /// Only versions from this time on: RFC 3339, a date, an age such as `2h ago`, or a serial of ZONE.
+    /// Only versions from this time on: RFC 3339, a date, `2 hours ago`, yesterday, or a serial of ZONE.
     #[arg(long)]
     pub since: Option<String>,
     /// Only versions up to this time.
@@ -221,9 +222,17 @@ pub struct LogWanted {
     /// Only versions that changed this name.
     #[arg(long)]
     pub name: Option<String>,
-    /// Only versions that this object caused: KIND/NAMESPACE/NAME.
+    /// Only versions that this object caused: KIND/NAMESPACE/NAME, with the kind as kubectl takes it, such as svc/shop/web.
     #[arg(long)]
     pub object: Option<String>,
+    /// Print no more than N versions.
+    #[arg(
+        short = 'n',
+        long = "max-count",
+        value_name = "N",
+        conflicts_with = "follow"
+    )]
+    pub count: Option<u64>,
     /// Print the oldest version first, then each new version at once. Starts after the serial of `--since`, if it is one.
     #[arg(long, conflicts_with = "until")]
     pub follow: bool,

@@ -16,7 +16,7 @@ use crate::cli::args::{Asking, Configuration, LogWanted, OrderWanted};
 use crate::cli::explain::explain;
 use crate::cli::follow::follow;
 use crate::cli::render::render;
-use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
+use crate::cli::stopped::{NOBODY, refused, stored_past};
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::{Failure, one_line};
 use crate::plan::addresses::interface_addresses;
@@ -200,6 +200,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
         until,
         name,
         object,
+        count,
         follow,
         asking,
     } = wanted;
@@ -210,6 +211,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
             until,
             name,
             object,
+            count,
         };
         return question(request, &asking);
     }
@@ -340,7 +342,7 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             | Request::Verify { .. }
             | Request::History { .. } => {
                 let past = stored_past(&state.state)?;
-                answer(&question, &past, NOBODY, &mut out).map_err(|error| unanswered(&error))
+                answer(&question, &past, NOBODY, &mut out).map_err(refused)
             }
         },
     };

@@ -9,7 +9,7 @@ use history::{Follow, Output, Question, Request, answer, ask};
 use crate::cli::args::{Asking, ExportWanted};
 use crate::cli::commands::print;
 use crate::cli::follow::{follow, to_stdout};
-use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
+use crate::cli::stopped::{NOBODY, refused, stored_past};
 use crate::failure::Failure;
 use crate::runtime::history_access::StoredPast;
 
@@ -36,7 +36,7 @@ impl Asked<'_> {
             }
         }
         if let Some(past) = &self.past {
-            answer(&question, past, NOBODY, &mut text).map_err(|error| unanswered(&error))?;
+            answer(&question, past, NOBODY, &mut text).map_err(refused)?;
         }
         Ok(text)
     }
@@ -114,7 +114,11 @@ fn write_whole(
     aside.push(".part");
     let aside = PathBuf::from(aside);
     let mut file = BufWriter::new(File::create(&aside).map_err(unwritten)?);
-    fill(&mut file)?;
+    if let Err(failure) = fill(&mut file) {
+        // The failure is reported; a file that stays would be written over by the next try.
+        let _left = fs::remove_file(&aside);
+        return Err(failure);
+    }
     let file = file
         .into_inner()
         .map_err(|error| unwritten(error.into_error()))?;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use history::{Cursor, Output, Question, Refused, Request, answer, ask};
+use history::{Cursor, Fault, Output, Question, Request, answer, ask};
 
-use crate::cli::stopped::{NOBODY, refused, stored_past, unanswered};
+use crate::cli::stopped::{NOBODY, refused, stored_past};
 use crate::failure::Failure;
 
 /// The pause between two questions.
@@ -30,12 +30,16 @@ pub(crate) fn follow(
         let answered = match (ask(state, &question, &mut text), &cursor) {
             (Some(Ok(())), _) => true,
             // A bad question fails at once; a server that ends closes the connection.
-            (Some(Err(why @ Refused::Question(_))), _) => return Err(refused(why)),
-            (Some(Err(why @ Refused::Server(_))), None) => return Err(refused(why)),
-            (Some(Err(Refused::Server(_))) | None, Some(_)) => false,
+            (Some(Err(why)), position) => {
+                if why.fault != Fault::Failed || position.is_none() {
+                    return Err(refused(why));
+                }
+                false
+            }
+            (None, Some(_)) => false,
             (None, None) => {
                 let past = stored_past(state)?;
-                answer(&question, &past, NOBODY, &mut text).map_err(|it| unanswered(&it))?;
+                answer(&question, &past, NOBODY, &mut text).map_err(refused)?;
                 true
             }
         };

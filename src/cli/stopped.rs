@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use history::{AuditError, Refused};
+use history::{Fault, Refused};
 
 use crate::failure::Failure;
 use crate::runtime::history_access::{PastError, StoredPast};
@@ -31,19 +31,12 @@ pub(crate) fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
     }
 }
 
-/// Why the store gave no answer, or one that says that something is wrong.
-pub(crate) fn unanswered(error: &AuditError) -> Failure {
-    if error.is_the_question() {
-        Failure::unusable(error.to_string())
-    } else {
-        Failure::running(error.to_string())
-    }
-}
-
-/// Why a running server gave no answer.
-pub(crate) fn refused(refused: Refused) -> Failure {
-    match refused {
-        Refused::Question(text) => Failure::unusable(text),
-        Refused::Server(text) => Failure::running(text),
+/// Why the store or a running server gave no answer.
+pub(crate) fn refused(why: impl Into<Refused>) -> Failure {
+    let Refused { fault, text } = why.into();
+    match fault {
+        Fault::Wrong => Failure::unusable(text),
+        Fault::NotKnown => Failure::not_known(text),
+        Fault::Failed => Failure::running(text),
     }
 }

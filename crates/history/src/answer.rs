@@ -29,6 +29,8 @@ pub enum Request {
         name: Option<String>,
         /// Only versions caused by this object: `KIND/NAMESPACE/NAME`.
         object: Option<String>,
+        /// No more than this many versions.
+        count: Option<u64>,
     },
     /// Lists the versions after those already sent, oldest first.
     Follow(Follow),
@@ -178,11 +180,13 @@ pub fn answer(
             until,
             name,
             object,
+            count,
         } => {
             let zones = zones_of(past, zone)?;
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
                 until_ms: time_of(past, until)?,
+                count: *count,
                 ..filter_of(&zones, name, object)?
             };
             log::write(past, &zones, &filter, output, out)
@@ -330,7 +334,7 @@ fn filter_of(
     name: &Option<String>,
     object: &Option<String>,
 ) -> Result<log::Filter, AuditError> {
-    let object = object.as_deref().map(log::ObjectFilter::parse);
+    let object = object.as_deref().map(log::parse_object);
     Ok(log::Filter {
         name: name_in(zones, name)?,
         object: object.transpose()?,
@@ -394,10 +398,12 @@ fn since_followed(
     since: &Option<String>,
 ) -> Result<Option<Since>, AuditError> {
     match since_of(past, zone, since) {
-        Err(AuditError::NoSerial { serial, .. }) => Ok(Some(Since::Version {
-            given: Given::unknown(serial),
-            time_ms: 0,
-        })),
+        Err(AuditError::NoSerial { serial, .. } | AuditError::NeverSerial { serial, .. }) => {
+            Ok(Some(Since::Version {
+                given: Given::unknown(serial),
+                time_ms: 0,
+            }))
+        }
         since => since,
     }
 }
@@ -469,13 +475,25 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
             if seq >= oldest && at(seq)?.0 == serial {
                 return Ok(seq);
             }
+            let zone = zone.clone();
+            if oldest <= seq && seq < newest {
+                let text =
+                    |seq| at(seq).map(|(serial, ms)| format!("{serial} of {}", TimeText(ms)));
+                let (older, newer) = (text(seq)?, text(seq + 1)?);
+                return Err(AuditError::NeverSerial {
+                    zone,
+                    serial: number,
+                    older,
+                    newer,
+                });
+            }
             let (last, last_ms) = at(newest)?;
             let ends = match serial.is_after(last) {
                 true => format!("the newest is serial {last}, {}", TimeText(last_ms)),
-                false => format!("history begins at {}", begins(past, zone)?),
+                false => format!("history begins at {}", begins(past, &zone)?),
             };
             Err(AuditError::NoSerial {
-                zone: zone.clone(),
+                zone,
                 serial: number,
                 ends,
             })

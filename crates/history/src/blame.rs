@@ -15,7 +15,7 @@ use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
 use crate::past::{Past, begins, contents_at};
-use crate::show::each_record;
+use crate::show::{each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
 /// changes it.
@@ -37,11 +37,8 @@ pub(super) fn write(
         }
         Ok::<_, AuditError>(())
     })?;
-    if let (Some(name), true) = (name, records.is_empty()) {
-        return Err(AuditError::NoName {
-            name: name.clone(),
-            serial: serial.encode(),
-        });
+    if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
+        return write_absence(past, zone, seq, name, output, out);
     }
     let reasons = match name {
         Some(_) => one_by_one(past, zone, 0..=seq, &records, |step| &step.added)?,

@@ -1,8 +1,8 @@
 //! The control socket answers questions to a running server over a unix socket in the state folder.
 //!
 //! Each connection carries one question, a line of JSON. The answer is a line `ok` and then text, or a line `broken
-//! …` (the history is damaged) and then text, or only a line `wrong …` (the question is at fault) or `error …`. File
-//! permissions are the access control: only the owner can use the socket. A second socket may be open to a group, for
+//! …` (the history is damaged) and then text, or only a line `wrong …` (the question is at fault), `unknown …` (the
+//! history does not tell) or `error …`. File permissions are the access control: only the owner can use the socket. A second socket may be open to a group, for
 //! questions without orders.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{Question, Request, answer};
-use crate::error::AuditError;
+use crate::error::{AuditError, Fault};
 use crate::past::Past;
 use crate::pieces::Pieces;
 
@@ -127,13 +127,48 @@ fn socket_of(path: &Path) -> PathBuf {
     ControlSocket::of_state(path).path
 }
 
-/// The reason why a running server gave no answer.
+/// The reason why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
-    /// The question is at fault.
-    Question(String),
-    /// The server, or the connection to it, is at fault.
-    Server(String),
+pub struct Refused {
+    /// What it says about the question.
+    pub fault: Fault,
+    /// The reason.
+    pub text: String,
+}
+
+impl Refused {
+    /// The server, or the connection to it, failed.
+    fn failed(text: impl ToString) -> Self {
+        Self {
+            fault: Fault::Failed,
+            text: text.to_string(),
+        }
+    }
+}
+
+impl From<AuditError> for Refused {
+    fn from(error: AuditError) -> Self {
+        Self {
+            fault: error.fault(),
+            text: error.to_string(),
+        }
+    }
+}
+
+/// Connects to a running server; `None` when none is running.
+fn connect(state: &Path) -> Option<Result<UnixStream, Refused>> {
+    let path = socket_of(state);
+    match UnixStream::connect(&path) {
+        Ok(stream) => Some(Ok(stream)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let text = format!(
+                "{}: {error}. Run the command as the user of the server, or name the server's read socket with --state",
+                path.display()
+            );
+            Some(Err(Refused::failed(text)))
+        }
+        Err(_) => None,
+    }
 }
 
 /// Asks a running server by its state folder or its socket; `None` when none is running.
@@ -141,7 +176,10 @@ pub enum Refused {
 /// # Errors
 /// The server's error, or that of the connection.
 pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Result<(), Refused>> {
-    let mut stream = UnixStream::connect(socket_of(state)).ok()?;
+    let mut stream = match connect(state)? {
+        Ok(stream) => stream,
+        Err(refused) => return Some(Err(refused)),
+    };
     let mut exchange = || -> io::Result<Result<(), Refused>> {
         let mut line = serde_json::to_string(question).map_err(io::Error::other)?;
         line.push('\n');
@@ -149,19 +187,19 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
         let mut reader = BufReader::new(&stream);
         let mut head = String::new();
         reader.read_line(&mut head)?;
-        match head.trim_end().split_once(' ') {
-            Some(("wrong", text)) => return Ok(Err(Refused::Question(text.to_owned()))),
-            Some(("error", text)) => return Ok(Err(Refused::Server(text.to_owned()))),
-            Some(("broken", text)) => {
+        let head = head.trim_end();
+        let (word, text) = head.split_once(' ').unwrap_or((head, ""));
+        match (word, Fault::parse(word)) {
+            ("ok", _) => {}
+            ("broken", _) => {
                 io::copy(&mut reader, out)?;
-                return Ok(Err(Refused::Server(text.to_owned())));
+                return Ok(Err(Refused::failed(text)));
             }
-            _ if head.trim_end() == "ok" => {}
-            _ => {
-                return Ok(Err(Refused::Server(
-                    "the server closed the connection".to_owned(),
-                )));
+            (_, Some(fault)) => {
+                let text = text.to_owned();
+                return Ok(Err(Refused { fault, text }));
             }
+            (_, None) => return Ok(Err(Refused::failed("the server closed the connection"))),
         }
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -171,7 +209,7 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
             }
         }
     };
-    Some(exchange().unwrap_or_else(|error| Err(Refused::Server(error.to_string()))))
+    Some(exchange().unwrap_or_else(|error| Err(Refused::failed(error))))
 }
 
 /// Returns the current source of answers.
@@ -329,8 +367,7 @@ pub async fn made(
         match answer(&question, &*past, &asker, &mut text) {
             Ok(()) => Ok(("ok\n".to_owned(), text)),
             Err(error @ AuditError::Broken(_)) => Ok((format!("broken {error}\n"), text)),
-            Err(error) if error.is_the_question() => Err(format!("wrong {error}")),
-            Err(error) => Err(format!("error {error}")),
+            Err(error) => Err(format!("{} {error}", error.fault().as_str())),
         }
     });
     made.await

@@ -6,7 +6,7 @@ use dns::{Name, ParseError, UnknownType};
 use serde::{Deserialize, Serialize};
 use zone::journal::ReadError;
 
-use crate::moment::MomentError;
+use crate::moment::{MomentError, TimeText};
 
 /// The longest reason of an order: it is stored with the version.
 pub(super) const MOST_REASON_OCTETS: usize = 400;
@@ -41,6 +41,18 @@ pub enum AuditError {
     /// The store is empty.
     #[error("no zone is stored here")]
     NothingStored,
+    /// No version ever had the serial.
+    #[error("no version of {zone} had serial {serial}: {older} was followed by {newer}")]
+    NeverSerial {
+        /// The zone.
+        zone: Name,
+        /// The requested serial.
+        serial: u32,
+        /// Serial and time of the version before.
+        older: String,
+        /// Serial and time of the version after it.
+        newer: String,
+    },
     /// No kept version has the serial.
     #[error("no version of {zone} with serial {serial} is kept: {ends}")]
     NoSerial {
@@ -62,13 +74,18 @@ pub enum AuditError {
         /// Serial and time of the oldest version.
         begins: String,
     },
-    /// The version has no record at the name.
-    #[error("{name} has no record in the version with serial {serial}")]
-    NoName {
-        /// The requested name.
-        name: Name,
-        /// The serial of the version.
-        serial: u32,
+    /// No kept version matches, and older ones are not kept.
+    #[error("no version that is kept matches; {0}")]
+    NoneKept(String),
+    /// A range of time that ends before it begins.
+    #[error(
+        "--until {until} is before --since {since}: no time is after the one and before the other"
+    )]
+    EmptyRange {
+        /// Its beginning.
+        since: TimeText,
+        /// Its end.
+        until: TimeText,
     },
     /// The name is not in any of the requested zones.
     #[error("{name} is not a name of {}", .zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "))]
@@ -79,8 +96,13 @@ pub enum AuditError {
         zones: Vec<Name>,
     },
     /// An object is malformed.
-    #[error("\"{0}\" names no object; write KIND/NAMESPACE/NAME, such as Service/shop/web")]
-    Object(String),
+    #[error("\"{text}\" names no object: {why}")]
+    Object {
+        /// The text.
+        text: String,
+        /// What is wrong with it, and the fix.
+        why: String,
+    },
     /// The history is damaged. The report is written already.
     #[error("the history of {} is not as it was written", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Broken(Vec<Name>),
@@ -115,19 +137,47 @@ pub enum AuditError {
     NoServer,
 }
 
+/// What an error says about the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is malformed, or about something that cannot exist.
+    Wrong,
+    /// The history does not tell.
+    NotKnown,
+    /// Nothing: the answer failed.
+    Failed,
+}
+
+impl Fault {
+    const ALL: [Self; 3] = [Self::Wrong, Self::NotKnown, Self::Failed];
+
+    /// The first word of an answer on the control socket.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wrong => "wrong",
+            Self::NotKnown => "unknown",
+            Self::Failed => "error",
+        }
+    }
+
+    /// The fault with this word.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.as_str() == word)
+    }
+}
+
 impl AuditError {
-    /// Whether the question is at fault: it names something that does not exist, or is malformed.
+    /// What the error says about the question.
     #[must_use]
-    pub const fn is_the_question(&self) -> bool {
+    pub const fn fault(&self) -> Fault {
         match self {
             Self::Name(_)
             | Self::Moment(_)
             | Self::NoZone { .. }
             | Self::NothingStored
-            | Self::NoSerial { .. }
-            | Self::TooEarly { .. }
+            | Self::NeverSerial { .. }
             | Self::WhoseSerial(_)
-            | Self::NoName { .. }
+            | Self::EmptyRange { .. }
             | Self::Outside { .. }
             | Self::Refused(_)
             | Self::NoReason(_)
@@ -135,8 +185,9 @@ impl AuditError {
             | Self::ReadOnly
             | Self::Time(_)
             | Self::Type(_)
-            | Self::Object(_) => true,
-            Self::Broken(_) | Self::Store(_) | Self::Write(_) | Self::NoServer => false,
+            | Self::Object { .. } => Fault::Wrong,
+            Self::NoSerial { .. } | Self::TooEarly { .. } | Self::NoneKept(_) => Fault::NotKnown,
+            Self::Broken(_) | Self::Store(_) | Self::Write(_) | Self::NoServer => Fault::Failed,
         }
     }
 }

@@ -24,7 +24,7 @@ pub use answer::{Follow, OrderText, Question, Request, answer};
 pub use control::{
     ControlSocket, PastNow, Refused, Rights, ask, made, read_at_once, serve_control,
 };
-pub use error::{AuditError, Output};
+pub use error::{AuditError, Fault, Output};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
 pub use past::{BlockLine, Grounds, Order, Past};

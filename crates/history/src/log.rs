@@ -1,10 +1,11 @@
 //! `log`: versions, newest first, with their changes and causes.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 
 use dns::{Name, RecordText, RrList, RrRef};
-use provenance::{Cause, Kind, ObjectKey, Verb};
+use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::Topic;
@@ -18,6 +19,8 @@ use crate::printable::printable;
 const CAUSES_SHOWN: usize = 5;
 /// The most records in a version's JSON. For a larger version, the number of omitted records is given.
 const RECORDS_SHOWN: usize = 10_000;
+/// How many versions the index names at once.
+const FOUND_AT_ONCE: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Filter {
@@ -26,58 +29,46 @@ pub(super) struct Filter {
     pub(super) until_ms: Option<u64>,
     /// Only versions that changed a record at this name.
     pub(super) name: Option<Name>,
-    pub(super) object: Option<ObjectFilter>,
+    /// Only versions with this object among their causes.
+    pub(super) object: Option<FactKey>,
+    /// No more than this many versions.
+    pub(super) count: Option<u64>,
 }
 
-/// An object as users name it.
-#[derive(Debug)]
-pub(super) struct ObjectFilter {
-    kind: String,
-    /// Empty for a Namespace.
-    namespace: String,
-    name: String,
-}
-
-impl ObjectFilter {
-    /// Parses `KIND/NAMESPACE/NAME`, or `KIND/NAME` for objects without a namespace.
-    pub(super) fn parse(text: &str) -> Result<Self, AuditError> {
-        let parts: Vec<&str> = text.split('/').collect();
-        let (kind, namespace, name) = match parts[..] {
-            [kind, namespace, name] => (kind, namespace, name),
-            [kind, name] => (kind, "", name),
-            _ => return Err(AuditError::Object(text.to_owned())),
-        };
-        if kind.is_empty() || name.is_empty() {
-            return Err(AuditError::Object(text.to_owned()));
-        }
-        Ok(Self {
-            kind: kind.into(),
-            namespace: namespace.into(),
-            name: name.into(),
-        })
+/// Parses `KIND/NAMESPACE/NAME`, or `KIND/NAME` for objects without a namespace.
+pub(super) fn parse_object(text: &str) -> Result<FactKey, AuditError> {
+    let wrong = |why: String| AuditError::Object {
+        text: text.to_owned(),
+        why,
+    };
+    let mut parts = text.split('/');
+    let word = parts.next().unwrap_or_default();
+    let Some(kind) = Kind::named(word) else {
+        let kinds: Vec<&str> = Kind::ALL.into_iter().map(Kind::as_str).collect();
+        return Err(wrong(format!(
+            "\"{word}\" is none of the kinds that records come from: {}",
+            kinds.join(", ")
+        )));
+    };
+    let key: Vec<&str> = parts.collect();
+    let (namespace, name) = match (kind.has_namespace(), &key[..]) {
+        (true, [namespace, name]) if !namespace.is_empty() => (*namespace, *name),
+        (false, [name]) => ("", *name),
+        (true, _) => return Err(wrong(format!("write {kind}/NAMESPACE/NAME"))),
+        (false, _) => return Err(wrong(format!("write {kind}/NAME"))),
+    };
+    if name.is_empty() {
+        return Err(wrong("its name is missing".to_owned()));
     }
-
-    fn fits(&self, cause: &Cause) -> bool {
-        cause
-            .kind
-            .is_some_and(|kind| kind.as_str().eq_ignore_ascii_case(&self.kind))
-            && *cause.key.namespace == *self.namespace
-            && *cause.key.name == *self.name
-    }
+    Ok(kind.of(&ObjectKey::new(namespace, name)))
 }
 
 impl Filter {
     /// The topic that finds these versions in the index.
     pub(super) fn topic(&self) -> Option<Topic> {
         let by_object = || {
-            let ObjectFilter {
-                kind,
-                namespace,
-                name,
-            } = self.object.as_ref()?;
-            let same = |known: &Kind| known.as_str().eq_ignore_ascii_case(kind);
-            let kind = Kind::ALL.into_iter().find(same)?;
-            Some(Topic::object(Some(kind), &ObjectKey::new(namespace, name)))
+            let FactKey { kind, key } = self.object.as_ref()?;
+            Some(Topic::object(Some(*kind), key))
         };
         self.name.as_ref().map(Topic::name).or_else(by_object)
     }
@@ -91,15 +82,19 @@ impl Filter {
             };
             at(&step.added) || at(&step.removed)
         });
-        let by_object = self
-            .object
-            .as_ref()
-            .is_none_or(|object| step.causes.iter().flatten().any(|cause| object.fits(cause)));
+        let by_object = self.object.as_ref().is_none_or(|FactKey { kind, key }| {
+            let is_it = |cause: &Cause| cause.kind == Some(*kind) && cause.key == *key;
+            step.causes.iter().flatten().any(is_it)
+        });
         by_name && by_object
     }
 }
 
-/// Writes the selected versions, zone by zone.
+/// Writes the selected versions of all zones, the newest first. Says where the history begins if older versions could
+/// have been selected.
+///
+/// # Errors
+/// [`AuditError::NoneKept`] when none is selected, and older ones could have been.
 pub(super) fn write(
     past: &dyn Past,
     zones: &[Name],
@@ -107,62 +102,219 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let mut is_any = false;
+    if let (Some(since), Some(until)) = (filter.since_ms, filter.until_ms)
+        && until < since
+    {
+        let (since, until) = (TimeText(since), TimeText(until));
+        return Err(AuditError::EmptyRange { since, until });
+    }
+    let mut tracks = Vec::new();
     for zone in zones {
-        let Some((oldest, newest)) = past.range(zone) else {
-            continue;
-        };
-        let mut one = |seq: u64| -> Result<bool, AuditError> {
-            let (_, time_ms) = past.moment(zone, seq)?;
-            if filter.since_ms.is_some_and(|since| time_ms < since) {
-                return Ok(false);
-            }
-            if filter.until_ms.is_some_and(|until| time_ms > until) {
-                return Ok(true);
-            }
-            is_any |= write_version(past, zone, seq, filter, output, out)?;
-            Ok(true)
-        };
-        let high = match filter.until_ms {
-            Some(until) => last_version(past, zone, (oldest, newest), &|(_, time_ms)| {
-                time_ms <= until
-            })?,
-            None => newest,
-        };
-        match filter.topic() {
-            Some(topic) => past.find(zone, topic, oldest..=high, &mut one)?,
-            None => {
-                for seq in (oldest..=high).rev() {
-                    if !one(seq)? {
-                        break;
-                    }
-                }
-            }
-        }
-        if output == Output::Text && oldest > 1 {
-            write_beginning(past, zone, oldest, filter, out)?;
+        if let Some(kept) = past.range(zone) {
+            tracks.push(Track::new(past, zone, kept, filter)?);
         }
     }
-    if output == Output::Text && !is_any {
-        writeln!(out, "; no version matches")?;
+    if tracks.is_empty() {
+        return Err(AuditError::NothingStored);
+    }
+    // By time, then in the order of zones.
+    let mut next = BinaryHeap::new();
+    for (place, track) in tracks.iter_mut().enumerate() {
+        next.extend(
+            track
+                .next(past, filter)?
+                .map(|(time, seq)| (time, Reverse(place), seq)),
+        );
+    }
+    let mut written = 0;
+    while let Some((_, Reverse(place), seq)) = next.pop() {
+        if filter.count.is_some_and(|count| written >= count) {
+            return Ok(());
+        }
+        let track = &mut tracks[place];
+        written += u64::from(write_version(past, track.zone, seq, filter, output, out)?);
+        next.extend(
+            track
+                .next(past, filter)?
+                .map(|(time, seq)| (time, Reverse(place), seq)),
+        );
+    }
+    let cut: Vec<&Track<'_>> = tracks.iter().filter(|track| track.is_cut).collect();
+    if written == 0 && !cut.is_empty() {
+        let begins = |track: &&Track<'_>| {
+            let begins = begins(past, track.zone)?;
+            Ok(format!("the history of {} begins at {begins}", track.zone))
+        };
+        let begins: Vec<String> = cut.iter().map(begins).collect::<Result<_, AuditError>>()?;
+        return Err(AuditError::NoneKept(begins.join("; ")));
+    }
+    if written == 0 {
+        for track in &tracks {
+            track.write_nothing_found(past, output, out)?;
+        }
+    }
+    for track in cut {
+        track.write_beginning(past, output, out)?;
     }
     Ok(())
 }
 
-/// Writes where the history begins, if older versions could have been selected.
-fn write_beginning(
-    past: &dyn Past,
-    zone: &Name,
+/// The versions of one zone that may be selected.
+struct Track<'a> {
+    zone: &'a Name,
+    /// The oldest kept version, and the oldest and the newest one of the time.
     oldest: u64,
-    filter: &Filter,
-    out: &mut dyn io::Write,
-) -> Result<(), AuditError> {
-    let (_, time_ms) = past.moment(zone, oldest)?;
-    if filter.since_ms.is_none_or(|since| since <= time_ms) {
-        let begins = begins(past, zone)?;
-        writeln!(out, "; the history of {zone} begins at {begins}")?;
+    first: u64,
+    last: u64,
+    /// Whether versions that are not kept may be selected.
+    is_cut: bool,
+    /// Those that the index named, newest first.
+    found: VecDeque<u64>,
+    /// All versions from here on are written or in `found`.
+    searched: u64,
+}
+
+impl<'a> Track<'a> {
+    fn new(
+        past: &dyn Past,
+        zone: &'a Name,
+        kept: (u64, u64),
+        filter: &Filter,
+    ) -> Result<Self, AuditError> {
+        let (oldest, newest) = kept;
+        let (_, oldest_ms) = past.moment(zone, oldest)?;
+        let (mut first, mut last) = (oldest, newest);
+        if let Some(since) = filter.since_ms {
+            first = last_version(past, zone, kept, &|(_, time_ms)| time_ms < since)? + 1;
+        }
+        if let Some(until) = filter.until_ms {
+            last = last_version(past, zone, kept, &|(_, time_ms)| time_ms <= until)?;
+        }
+        Ok(Self {
+            zone,
+            oldest,
+            first,
+            last,
+            is_cut: filter
+                .since_ms
+                .map_or(oldest > 1, |since| since < oldest_ms)
+                || filter.until_ms.is_some_and(|until| until < oldest_ms),
+            found: VecDeque::new(),
+            searched: last + 1,
+        })
     }
-    Ok(())
+
+    /// The time and the number of the next version.
+    fn next(&mut self, past: &dyn Past, filter: &Filter) -> Result<Option<(u64, u64)>, AuditError> {
+        if self.found.is_empty() && self.first < self.searched {
+            self.search(past, filter)?;
+        }
+        let Some(seq) = self.found.pop_front() else {
+            return Ok(None);
+        };
+        let (_, time_ms) = past.moment(self.zone, seq)?;
+        Ok(Some((time_ms, seq)))
+    }
+
+    /// Asks the index for more versions.
+    fn search(&mut self, past: &dyn Past, filter: &Filter) -> Result<(), AuditError> {
+        let Some(topic) = filter.topic() else {
+            self.searched -= 1;
+            self.found.push_back(self.searched);
+            return Ok(());
+        };
+        let found = &mut self.found;
+        past.find(
+            self.zone,
+            topic,
+            self.first..=self.searched - 1,
+            &mut |seq| {
+                found.push_back(seq);
+                Ok(found.len() < FOUND_AT_ONCE)
+            },
+        )?;
+        let is_more = self.found.len() >= FOUND_AT_ONCE;
+        self.searched = match self.found.back() {
+            Some(last) if is_more => *last,
+            _ => self.first,
+        };
+        Ok(())
+    }
+
+    /// Writes which versions were searched, when none was selected.
+    fn write_nothing_found(
+        &self,
+        past: &dyn Past,
+        output: Output,
+        out: &mut dyn io::Write,
+    ) -> Result<(), AuditError> {
+        let zone = self.zone;
+        // Where no version is of the time, the one before was current.
+        let first = self.first.min(self.last).max(self.oldest);
+        let (from, to) = (
+            past.moment(zone, first)?,
+            past.step_of(zone, self.last, zone)?.step,
+        );
+        let link = to.link.as_ref();
+        match output {
+            Output::Text => {
+                let hash = link.map(|link| format!(", hash {}", link.hash));
+                writeln!(
+                    out,
+                    "; no version of {zone} matches, from serial {} of {} to serial {} of {}{}",
+                    from.0,
+                    TimeText(from.1),
+                    to.serial,
+                    TimeText(to.time_ms),
+                    hash.unwrap_or_default()
+                )?;
+            }
+            Output::Json => {
+                let line = json!({
+                    "type": "none",
+                    "zone": zone.to_string(),
+                    "from": { "serial": from.0.encode(), "time": TimeText(from.1).to_string() },
+                    "to": {
+                        "serial": to.serial.encode(),
+                        "time": TimeText(to.time_ms).to_string(),
+                        "hash": link.map(|link| link.hash.to_string()),
+                    },
+                });
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes where the history begins.
+    fn write_beginning(
+        &self,
+        past: &dyn Past,
+        output: Output,
+        out: &mut dyn io::Write,
+    ) -> Result<(), AuditError> {
+        let zone = self.zone;
+        match output {
+            Output::Text => {
+                writeln!(
+                    out,
+                    "; the history of {zone} begins at {}",
+                    begins(past, zone)?
+                )?;
+            }
+            Output::Json => {
+                let (serial, time_ms) = past.moment(zone, self.oldest)?;
+                let line = json!({
+                    "type": "begins",
+                    "zone": zone.to_string(),
+                    "serial": serial.encode(),
+                    "time": TimeText(time_ms).to_string(),
+                });
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Writes a version if it is selected, ignoring its time. Returns whether it was.
@@ -209,13 +361,13 @@ fn write_text(
     name: Option<&Name>,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    // With a name, its own records follow.
+    let whole = name.map_or("", |_| " in the whole version");
     writeln!(
         out,
-        "{zone} {} {} +{} -{} ({} records)",
+        "{zone} {} {} +{added} -{removed}{whole} ({} records)",
         step.serial,
         TimeText(step.time_ms),
-        added,
-        removed,
         step.records
     )?;
     let is_shown =

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
+use jiff::{Span, SpanRelativeTo, Timestamp, civil};
 
 pub(super) use ops::TimeText;
 
@@ -21,50 +21,49 @@ pub enum Moment {
 pub enum MomentError {
     /// Neither a serial nor a time.
     #[error(
-        "\"{0}\" is neither a serial nor a time; write 1795286401, 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
+        "\"{0}\" is neither a serial nor a time; write 1795286401, 2026-11-21T14:03:00Z, 2026-11-21, \"2 hours ago\", yesterday or now"
     )]
     Neither(String),
     /// A serial instead of a time.
     #[error(
-        "\"{0}\" is a serial, but a time is needed; write 2026-11-21T14:03:00Z, 2026-11-21 or \"2h ago\""
+        "\"{0}\" is a serial, but a time is needed; write 2026-11-21T14:03:00Z, 2026-11-21, \"2 hours ago\", yesterday or now"
     )]
     Serial(String),
+    /// A time that has not come.
+    #[error("\"{text}\" is in the future: it is {now} now", now = TimeText(*.now_ms))]
+    Future {
+        /// The text.
+        text: String,
+        /// The current time, milliseconds since 1970 UTC.
+        now_ms: u64,
+    },
 }
 
 impl Moment {
-    /// Parses a serial (only digits), an RFC 3339 time, a date (midnight UTC) or an age such as `2h ago`.
+    /// Parses a serial (only digits), an RFC 3339 time, a date (midnight UTC), `now`, `yesterday` (24 hours ago), or an
+    /// age such as `2h ago`, `2 hours ago` or `1 month ago`.
     ///
     /// # Errors
-    /// [`MomentError`] with the text.
+    /// [`MomentError`] with the text; a time after `now_ms` is one, too.
     pub fn parse(text: &str, now_ms: u64) -> Result<Self, MomentError> {
-        let wrong = || MomentError::Neither(text.to_owned());
         if let Ok(serial) = text.parse() {
             return Ok(Self::Serial(serial));
         }
-        if let Some(age) = text.strip_suffix("ago") {
-            let age = parse_age(age.trim()).ok_or_else(wrong)?;
-            let age_ms = u64::try_from(age.as_millis()).map_err(|_| wrong())?;
-            return Ok(Self::Time(now_ms.saturating_sub(age_ms)));
+        let time_ms =
+            parse_timestamp(text, now_ms).and_then(|at| u64::try_from(at.as_millisecond()).ok());
+        match time_ms.ok_or_else(|| MomentError::Neither(text.to_owned()))? {
+            time_ms if time_ms > now_ms => Err(MomentError::Future {
+                text: text.to_owned(),
+                now_ms,
+            }),
+            time_ms => Ok(Self::Time(time_ms)),
         }
-        let at = text
-            .parse::<Timestamp>()
-            .ok()
-            .or_else(|| {
-                let date: civil::Date = text.parse().ok()?;
-                date.to_zoned(TimeZone::UTC)
-                    .ok()
-                    .map(|zoned| zoned.timestamp())
-            })
-            .ok_or_else(wrong)?;
-        u64::try_from(at.as_millisecond())
-            .map(Self::Time)
-            .map_err(|_| wrong())
     }
 
     /// Parses a time, a date or an age, in milliseconds since 1970 UTC.
     ///
     /// # Errors
-    /// [`MomentError`] when the text is a serial or malformed.
+    /// [`MomentError`] when the text is a serial or malformed, or the time has not come.
     pub fn parse_time(text: &str, now_ms: u64) -> Result<u64, MomentError> {
         match Self::parse(text, now_ms)? {
             Self::Time(ms) => Ok(ms),
@@ -73,26 +72,31 @@ impl Moment {
     }
 }
 
-/// Parses `90s`, `15m`, `2h`, `3d`, `1w`, also several in a row.
-pub(super) fn parse_age(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = rest[..digits].parse().ok()?;
-        let unit = rest[digits..].chars().next()?;
-        let seconds = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 3600,
-            'd' => 86_400,
-            'w' => 604_800,
-            _ => return None,
-        };
-        total = total.checked_add(Duration::from_secs(number.checked_mul(seconds)?))?;
-        rest = rest[digits + 1..].trim_start();
+/// Parses a time as [`Moment::parse`] does.
+fn parse_timestamp(text: &str, now_ms: u64) -> Option<Timestamp> {
+    if let Ok(at) = text.parse() {
+        return Some(at);
     }
-    (!text.is_empty()).then_some(total)
+    if let Ok(date) = text.parse::<civil::Date>() {
+        return Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    }
+    let now = Timestamp::from_millisecond(i64::try_from(now_ms).ok()?).ok()?;
+    // An age parses as a negative span.
+    let age: Span = match text {
+        "now" => Span::new(),
+        "yesterday" => Span::new().hours(-24),
+        _ if text.ends_with("ago") => text.parse().ok()?,
+        _ => return None,
+    };
+    let then = now.to_zoned(TimeZone::UTC).checked_add(age).ok()?;
+    Some(then.timestamp())
+}
+
+/// Parses a duration such as `90s`, `2h 30m` or `3 days`. A day has 24 hours; months and years are no durations.
+pub(super) fn parse_duration(text: &str) -> Option<Duration> {
+    let span: Span = text.parse().ok()?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    Duration::try_from(duration).ok()
 }
 
 #[cfg(test)]
@@ -108,16 +112,51 @@ mod tests {
             ("1d 30m ago", Moment::Time(now - 88_200_000)),
             ("1970-01-02", Moment::Time(86_400_000)),
             ("1970-01-01T00:00:01Z", Moment::Time(1_000)),
+            ("2 hours ago", Moment::Time(now - 7_200_000)),
+            ("1 week 2 days ago", Moment::Time(now - 9 * 86_400_000)),
+            ("1 month ago", Moment::Time(now - 31 * 86_400_000)),
+            ("yesterday", Moment::Time(now - 86_400_000)),
+            ("now", Moment::Time(now)),
         ] {
             assert_eq!(Moment::parse(text, now), Ok(want), "{text}");
         }
-        for text in ["yesterday", "2 ago", "", "-1", "99999999999"] {
-            assert!(Moment::parse(text, now).is_err(), "{text}");
+        for text in [
+            "tomorrow",
+            "2 ago",
+            "ago",
+            "",
+            "-1",
+            "99999999999",
+            "2h",
+            "1969-01-01",
+        ] {
+            let wrong = Err(MomentError::Neither(text.to_owned()));
+            assert_eq!(Moment::parse(text, now), wrong, "{text}");
+        }
+        for text in ["2026-11-22", "2026-11-21T18:40:00.001Z", "9999-12-30"] {
+            let future = Moment::parse(text, now).unwrap_err().to_string();
+            let want = format!("\"{text}\" is in the future: it is 2026-11-21T18:40:00.000Z now");
+            assert_eq!(future, want);
         }
         let serial = Moment::parse_time("1795286401", now)
             .unwrap_err()
             .to_string();
         assert!(serial.starts_with("\"1795286401\" is a serial"), "{serial}");
         assert_eq!(TimeText(1_000).to_string(), "1970-01-01T00:00:01.000Z");
+        for (text, seconds) in [
+            ("90s", 90),
+            ("2h 30m", 9000),
+            ("3 days", 259_200),
+            ("1w", 604_800),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Some(Duration::from_secs(seconds)),
+                "{text}"
+            );
+        }
+        for text in ["", "90", "soon", "2h ago", "1 month", "-1h"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use dns::{Name, Serial};
 use serde_json::json;
 
 use crate::error::{AuditError, MOST_REASON_OCTETS, Output};
-use crate::moment::{TimeText, parse_age};
+use crate::moment::{TimeText, parse_duration};
 use crate::past::{Order, Past};
 use crate::printable::printable;
 use crate::status::OrderLine;
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
 /// The end of a time such as `30m` that begins now.
 pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
     let wrong = || AuditError::Time(text.to_owned());
-    let time = parse_age(text.trim()).filter(|time| !time.is_zero() && *time <= LONGEST);
+    let time = parse_duration(text.trim()).filter(|time| !time.is_zero() && *time <= LONGEST);
     let time_ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
     let until = past.now_ms().checked_add(time_ms.ok_or_else(wrong)?);
     until.ok_or_else(wrong)

@@ -21,6 +21,9 @@ pub(super) fn write(
 ) -> Result<(), AuditError> {
     let (serial, time_ms) = past.moment(zone, seq)?;
     let contents = contents_at(past, zone, seq, name)?;
+    if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
+        return write_absence(past, zone, seq, name, output, out);
+    }
     if output == Output::Text {
         let time = TimeText(time_ms);
         match name {
@@ -31,23 +34,62 @@ pub(super) fn write(
             Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
         }
     }
-    let mut found = name.is_none();
     each_record(&contents, serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
-        found |= wanted;
         match output {
             _ if !wanted => Ok(()),
             Output::Text => writeln!(out, "{}", RecordText(rr)),
             Output::Json => writeln!(out, "{}", json!({ "record": RecordText(rr).to_string() })),
         }
     })?;
-    match name {
-        Some(name) if !found => Err(AuditError::NoName {
-            name: name.clone(),
-            serial: serial.encode(),
-        }),
-        _ => Ok(()),
+    Ok(())
+}
+
+/// Whether there is a record at a name.
+pub(super) fn has_records(contents: &Contents, name: &Name) -> bool {
+    let apex = contents.apex();
+    let key = name.sort_key(apex);
+    name == apex || key.is_some_and(|key| contents.get(key.as_bytes()).is_some())
+}
+
+/// Writes that a version has no record at a name, with the hashes that prove it.
+pub(super) fn write_absence(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    name: &Name,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let part = past.step_of(zone, seq, name)?;
+    let (serial, time, link) = (
+        part.step.serial,
+        TimeText(part.step.time_ms),
+        part.step.link,
+    );
+    match output {
+        Output::Text => {
+            let hash = link.map(|link| format!(", content hash {}", link.content));
+            let hash = hash.unwrap_or_default();
+            writeln!(
+                out,
+                "; {name} has no record in {zone} serial {serial} of {time}{hash}"
+            )?;
+        }
+        Output::Json => {
+            let absence = json!({
+                "type": "absent",
+                "name": name.to_string(),
+                "zone": zone.to_string(),
+                "serial": serial.encode(),
+                "time": time.to_string(),
+                "hash": link.map(|link| link.hash.to_string()),
+                "contentHash": link.map(|link| link.content.to_string()),
+            });
+            writeln!(out, "{absence}")?;
+        }
     }
+    Ok(())
 }
 
 /// Calls `each` for each record of a version: the SOA, then the others in canonical order.

@@ -73,6 +73,36 @@ impl Kind {
         }
     }
 
+    /// The kind with a name as kubectl takes it: singular, plural or short, in any case, with or without the API group.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        let word = text.split_once('.').map_or(text, |(word, _group)| word);
+        let word = word.to_ascii_lowercase();
+        let singular = word.strip_suffix('s').unwrap_or(&word);
+        let is_named = |kind: &Self| {
+            let mut names = kind.names().split(' ');
+            names.any(|name| name == word || name == singular)
+        };
+        Self::ALL.into_iter().find(is_named)
+    }
+
+    /// The singular and the short name of kubectl.
+    const fn names(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace ns",
+            Self::Service => "service svc",
+            Self::EndpointSlice => "endpointslice",
+            Self::Pod => "pod po",
+            Self::ServiceImport => "serviceimport svcim",
+        }
+    }
+
+    /// Whether objects of this kind are in a namespace.
+    #[must_use]
+    pub const fn has_namespace(self) -> bool {
+        !matches!(self, Self::Namespace)
+    }
+
     /// The kind as the API writes it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -182,5 +212,28 @@ impl Cause {
     #[must_use]
     pub const fn is_of_version(&self) -> bool {
         self.kind.is_none() && self.verb.is_of_version()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_names_that_kubectl_takes() {
+        for (text, kind) in [
+            ("Service", Kind::Service),
+            ("services", Kind::Service),
+            ("SVC", Kind::Service),
+            ("endpointslices.discovery.k8s.io", Kind::EndpointSlice),
+            ("ns", Kind::Namespace),
+            ("po", Kind::Pod),
+            ("svcim", Kind::ServiceImport),
+        ] {
+            assert_eq!(Kind::named(text), Some(kind), "{text}");
+        }
+        for text in ["", "s", "n", "servicess", "deployment", "service/web", "."] {
+            assert_eq!(Kind::named(text), None, "{text}");
+        }
     }
 }

@@ -281,8 +281,9 @@ impl Past for Fake {
         Err(AuditError::NoServer)
     }
 
+    /// A second after the newest version.
     fn now_ms(&self) -> u64 {
-        THIRD_MS + 1000
+        self.steps.last().map_or(THIRD_MS, |step| step.time_ms) + 1000
     }
 }
 

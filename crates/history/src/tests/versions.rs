@@ -37,6 +37,7 @@ fn log(filters: [Option<&str>; 4]) -> Result<String, String> {
         until,
         name,
         object,
+        count: None,
     };
     asked(&Fake::new(), request, Output::Text)
 }
@@ -91,10 +92,11 @@ fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
         until: None,
         name: Some("db.z.".into()),
         object: None,
+        count: None,
     };
     let said = asked(&past, request, Output::Text).expect("it is answered");
     let want = "\
-z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+z. 200 2026-11-21T14:00:02.000Z +1 -1 in the whole version (2 records)
     applied Service shop/db (shop.yaml:9)
     configured from the Corefile
     resumed after the freeze of someone
@@ -118,7 +120,6 @@ fn log_is_filtered_by_time_name_and_object() {
             [Some("2s ago"), Some("1s ago"), None, None],
             vec!["200", "101"],
         ),
-        ([Some("1s ago"), Some("2s ago"), None, None], vec![]),
         (
             [None, None, Some("WEB.z."), None],
             vec!["200", "101", "100"],
@@ -134,17 +135,22 @@ fn log_is_filtered_by_time_name_and_object() {
             [None, None, None, Some("Service/shop/web")],
             vec!["200", "101", "100"],
         ),
-        ([None, None, None, Some("EndpointSlice/shop/web")], vec![]),
+        ([None, None, None, Some("endpointslices/shop/web")], vec![]),
+        ([None, None, None, Some("svc/shop/db")], vec!["200"]),
     ] {
         assert_eq!(serials(log(filters)), want, "{filters:?}");
     }
     let shown = log([None, Some("2026-11-21T14:00:01Z"), Some("web.z."), None]);
     let shown = shown.expect("it is answered");
-    let none = log([None, None, None, Some("Service/cart")]);
-    assert_eq!(none.as_deref(), Ok("; no version matches\n"));
+    let none = log([None, None, None, Some("Service/shop/cart")]);
+    let want = "; no version of z. matches, from serial 100 of 2026-11-21T14:00:00.000Z to serial 200 of 2026-11-21T14:00:02.000Z\n";
+    assert_eq!(none.as_deref(), Ok(want));
+    let none = log([Some("1500 ms ago"), Some("1200 ms ago"), None, None]);
+    let want = "; no version of z. matches, from serial 101 of 2026-11-21T14:00:01.000Z to serial 101 of 2026-11-21T14:00:01.000Z\n";
+    assert_eq!(none.as_deref(), Ok(want));
     let only = log([None, None, Some("db.z."), None]).expect("it is answered");
     let want = "\
-z. 200 2026-11-21T14:00:02.000Z +1 -1 (2 records)
+z. 200 2026-11-21T14:00:02.000Z +1 -1 in the whole version (2 records)
     applied Service shop/db (shop.yaml:9)
     + db.z. 5 IN A 192.0.2.3
 ";
@@ -176,7 +182,7 @@ fn versions_are_found_by_serial_and_by_time() {
         ("z@2026-11-21T14:00:00.999Z", 100),
         ("z@2026-11-21T14:00:01Z", 101),
         ("z@2026-11-21T15:00:00+01:00", 100),
-        ("z@2027-01-01", 200),
+        ("z@now", 200),
         ("z@1s ago", 200),
         ("z@2s ago", 101),
     ] {
@@ -190,7 +196,11 @@ fn versions_are_found_by_serial_and_by_time() {
     for (moment, want) in [
         (
             "z@102",
-            format!("no version of z. with serial 102 is kept: {begins}"),
+            "no version of z. had serial 102: 101 of 2026-11-21T14:00:01.000Z was followed by 200 of 2026-11-21T14:00:02.000Z".to_owned(),
+        ),
+        (
+            "z@99",
+            format!("no version of z. with serial 99 is kept: {begins}"),
         ),
         (
             "z@201",
@@ -320,6 +330,7 @@ fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
             until: no_time,
             name,
             object: None,
+            count: None,
         },
     ] {
         let refusal = asked(&past, request, Output::Text).unwrap_err();
@@ -370,4 +381,85 @@ fn machines_read_a_json_object_a_line() {
     assert_eq!(read["addedWhy"][0]["serial"], 200);
     assert_eq!(read["versions"][0]["causes"][1][0]["name"], "db");
     assert_eq!(read["versions"][0]["added"][0]["cause"], 1);
+}
+
+/// The versions of all zones are one line of time, whatever the number of versions that the index names at once.
+#[test]
+fn log_of_several_zones_is_in_the_order_of_time() {
+    let mut past = Fake::new();
+    past.zones = vec![name("y."), name("z.")];
+    let lines = |past: &Fake, name: Option<&str>, count: Option<u64>| -> Vec<String> {
+        let request = Request::Log {
+            zone: None,
+            since: None,
+            until: None,
+            name: None,
+            object: name.map(ToOwned::to_owned),
+            count,
+        };
+        let text = asked(past, request, Output::Text).expect("it is answered");
+        let versions = text.lines().filter(|line| line.starts_with(['y', 'z']));
+        let words = versions.map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "));
+        words.collect()
+    };
+    let all = ["y. 200", "z. 200", "y. 101", "z. 101", "y. 100", "z. 100"];
+    assert_eq!(lines(&past, None, None), all);
+    assert_eq!(lines(&past, Some("svc/shop/web"), None), all);
+    assert_eq!(lines(&past, None, Some(3)), all[..3]);
+    add_versions(&mut past, 150);
+    for step in past.steps.iter_mut().skip(3) {
+        let step = Arc::make_mut(step);
+        step.time_ms += 1000 * step.seq;
+        step.causes = vec![vec![cause(Verb::Applied, "web", "", "5")]];
+    }
+    let many = lines(&past, Some("svc/shop/web"), None);
+    assert_eq!(many.len(), 306);
+    assert_eq!((&*many[0], &*many[299]), ("y. 350", "z. 201"));
+    assert_eq!(many[300..], all);
+}
+
+#[test]
+fn machines_read_what_is_not_there_and_what_is_not_kept() {
+    let json = |past: &Fake, request| {
+        let text = asked(past, request, Output::Json).expect("it is answered");
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let log = |object: &str| Request::Log {
+        zone: None,
+        since: None,
+        until: None,
+        name: None,
+        object: Some(object.to_owned()),
+        count: None,
+    };
+    let mut past = Fake::new();
+    let read = json(&past, log("svc/shop/cart"));
+    assert_eq!(read.len(), 1);
+    assert_eq!(read[0]["to"]["serial"], 200);
+    past.steps.remove(0);
+    let read = json(&past, log("svc/shop/web"));
+    assert_eq!((&read[0]["serial"], read.len()), (&200.into(), 3));
+    assert_eq!(
+        (&read[2]["type"], &read[2]["serial"]),
+        (&"begins".into(), &101.into())
+    );
+    let refusal = asked(&past, log("svc/shop/cart"), Output::Json).unwrap_err();
+    let want = "no version that is kept matches; the history of z. begins at serial 101, 2026-11-21T14:00:01.000Z";
+    assert_eq!(refusal, want);
+    let (zone, name) = ("z@101".to_owned(), Some("db.z".to_owned()));
+    for request in [
+        Request::Show {
+            zone: zone.clone(),
+            name: name.clone(),
+        },
+        Request::Blame { zone, name },
+    ] {
+        let read = json(&Fake::new(), request);
+        assert_eq!(
+            (&read[0]["type"], &read[0]["name"]),
+            (&"absent".into(), &"db.z.".into())
+        );
+        assert_eq!((&read[0]["serial"], read.len()), (&101.into(), 1));
+    }
 }

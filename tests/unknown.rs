@@ -1,0 +1,351 @@
+//! An auditor's questions whose true answer is "it was not there", "not known" or "you asked wrongly": the text and the
+//! exit code of each, from a running server and from the store of a stopped one.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::UNIX_EPOCH;
+
+use crate::support::needs;
+use crate::support::process::Process;
+use crate::support::product::{CHANGE, START, Site, cluster_ip, headless};
+use crate::support::wire;
+
+/// The answer is in the history.
+const TOLD: i32 = 0;
+/// The question is at fault.
+const WRONG: i32 = 2;
+/// The history does not tell.
+const NOT_KNOWN: i32 = 3;
+
+/// A command, its exit code, and a part of what it says: on standard output if the code is 0, else on standard error.
+/// `OLDEST`, `SECOND` and `NEWEST` are serials that are kept, `GONE` is one that is not. No version ever had `BETWEEN`, or
+/// has `LATER` yet.
+const QUESTIONS: &[(&str, i32, &str)] = &[
+    // It was not there: the serial and the hash prove it.
+    (
+        "show ZONE gone.test.svc.ZONE",
+        TOLD,
+        "; gone.test.svc.cluster.local. has no record in cluster.local. serial NEWEST of ",
+    ),
+    (
+        "show ZONE@OLDEST gone.test.svc.ZONE",
+        TOLD,
+        ", content hash ",
+    ),
+    (
+        "show ZONE@SECOND gone.test.svc.ZONE --output json",
+        TOLD,
+        "\"type\":\"absent\"",
+    ),
+    (
+        "show ZONE svc.ZONE",
+        TOLD,
+        "; svc.cluster.local. has no record in",
+    ),
+    (
+        "show ZONE@now gone.test.svc.ZONE",
+        TOLD,
+        "serial NEWEST of ",
+    ),
+    (
+        "blame ZONE gone.test.svc.ZONE",
+        TOLD,
+        "; gone.test.svc.cluster.local. has no record in cluster.local. serial NEWEST",
+    ),
+    (
+        "blame ZONE@OLDEST gone.test.svc.ZONE",
+        TOLD,
+        "serial OLDEST of ",
+    ),
+    (
+        "blame ZONE gone.test.svc.ZONE --output json",
+        TOLD,
+        "\"contentHash\":\"",
+    ),
+    (
+        "log other.local --name gone.other.local",
+        TOLD,
+        "; no version of other.local. matches, from serial ",
+    ),
+    ("log other.local --object svc/test/never", TOLD, ", hash "),
+    (
+        "log other.local --object endpointslices/test/never --output json",
+        TOLD,
+        "\"type\":\"none\"",
+    ),
+    (
+        "log other.local --object Namespace/never",
+        TOLD,
+        "no version of other.local. matches",
+    ),
+    (
+        "diff ZONE NEWEST NEWEST",
+        TOLD,
+        "; both are cluster.local. serial NEWEST",
+    ),
+    // The history does not tell.
+    (
+        "show ZONE@2001-01-01",
+        NOT_KNOWN,
+        "nothing is kept of cluster.local. at that time: history begins at serial OLDEST, ",
+    ),
+    (
+        "show ZONE@20_years_ago",
+        NOT_KNOWN,
+        "history begins at serial OLDEST, ",
+    ),
+    (
+        "show ZONE@2001-01-01 web.test.svc.ZONE",
+        NOT_KNOWN,
+        "history begins at",
+    ),
+    (
+        "show ZONE@GONE",
+        NOT_KNOWN,
+        "no version of cluster.local. with serial GONE is kept: history begins at serial OLDEST, ",
+    ),
+    (
+        "show ZONE@LATER",
+        NOT_KNOWN,
+        "with serial LATER is kept: the newest is serial NEWEST, ",
+    ),
+    ("blame ZONE@GONE", NOT_KNOWN, "with serial GONE is kept"),
+    (
+        "blame other.local@2001-01-01",
+        NOT_KNOWN,
+        "nothing is kept of other.local. at that time",
+    ),
+    (
+        "diff ZONE 2001-01-01",
+        NOT_KNOWN,
+        "nothing is kept of cluster.local. at that time",
+    ),
+    (
+        "diff ZONE GONE NEWEST",
+        NOT_KNOWN,
+        "with serial GONE is kept",
+    ),
+    (
+        "log ZONE --until 2001-01-01",
+        NOT_KNOWN,
+        "no version that is kept matches; the history of cluster.local. begins at serial OLDEST, ",
+    ),
+    (
+        "log ZONE --name gone.test.svc.ZONE",
+        NOT_KNOWN,
+        "no version that is kept matches; the history of cluster.local. begins",
+    ),
+    (
+        "log ZONE --object svc/test/never",
+        NOT_KNOWN,
+        "no version that is kept matches; the history of cluster.local. begins",
+    ),
+    (
+        "log ZONE --object svc/test/never --output json",
+        NOT_KNOWN,
+        "no version that is kept matches",
+    ),
+    (
+        "export ZONE@2001-01-01 --to out",
+        NOT_KNOWN,
+        "nothing is kept of cluster.local. at that time",
+    ),
+    (
+        "export ZONE@GONE --to out",
+        NOT_KNOWN,
+        "with serial GONE is kept",
+    ),
+    // The question is at fault.
+    (
+        "show ZONE@BETWEEN",
+        WRONG,
+        "no version of cluster.local. had serial BETWEEN: ",
+    ),
+    (
+        "show nowhere.local",
+        WRONG,
+        "no zone nowhere.local. here; there are 244.10.in-addr.arpa., ",
+    ),
+    (
+        "show ZONE www.example.org",
+        WRONG,
+        "www.example.org. is not a name of cluster.local.",
+    ),
+    (
+        "show ZONE@2999-01-01",
+        WRONG,
+        "\"2999-01-01\" is in the future: it is 2",
+    ),
+    (
+        "show ZONE@soon",
+        WRONG,
+        "\"soon\" is neither a serial nor a time",
+    ),
+    ("blame ZONE@2999-01-01", WRONG, "is in the future"),
+    ("blame ZONE a..b", WRONG, "empty label"),
+    ("diff ZONE 2999-01-01", WRONG, "is in the future"),
+    ("diff ZONE NEWEST 2999-01-01", WRONG, "is in the future"),
+    ("export ZONE@2999-01-01 --to out", WRONG, "is in the future"),
+    (
+        "export nowhere.local --history --to out",
+        WRONG,
+        "no zone nowhere.local. here",
+    ),
+    (
+        "log --since OLDEST",
+        WRONG,
+        "serial OLDEST of which zone? write: log",
+    ),
+    ("log ZONE --since 2999-01-01", WRONG, "is in the future"),
+    ("log ZONE --until 2999-01-01", WRONG, "is in the future"),
+    (
+        "log ZONE --until OLDEST",
+        WRONG,
+        "is a serial, but a time is needed",
+    ),
+    (
+        "log ZONE --since 2002-01-01 --until 2001-01-01",
+        WRONG,
+        "--until 2001-01-01T00:00:00.000Z is before --since 2002-01-01T00:00:00.000Z",
+    ),
+    (
+        "log ZONE --object Deployment/test/web",
+        WRONG,
+        "\"Deployment\" is none of the kinds that records come from: Namespace, Service, ",
+    ),
+    (
+        "log ZONE --object Servce/test/web",
+        WRONG,
+        "\"Servce\" is none of the kinds",
+    ),
+    (
+        "log ZONE --object test/web",
+        WRONG,
+        "\"test\" is none of the kinds",
+    ),
+    (
+        "log ZONE --object Service/web",
+        WRONG,
+        "\"Service/web\" names no object: write Service/NAMESPACE/NAME",
+    ),
+    (
+        "log ZONE --object ns/test/web",
+        WRONG,
+        "write Namespace/NAME",
+    ),
+    (
+        "log ZONE --name www.example.org",
+        WRONG,
+        "www.example.org. is not a name of cluster.local.",
+    ),
+];
+
+/// A site with two zones: `cluster.local`, whose first versions are not kept, and `other.local`, whose one version is.
+/// Gives its server, and the serials by their words.
+fn with_history(site: &Site) -> (Process, Vec<(&'static str, String)>) {
+    let zone =
+        "@ 300 IN SOA ns hostmaster 1 7200 1800 86400 30\n@ 300 IN NS ns\nns 300 IN A 192.0.2.1\n";
+    site.write("other.zone", zone);
+    let port = site.dns.port();
+    let other = format!("other.local:{port} {{\n    bind 127.0.0.1\n    file other.zone\n}}\n");
+    let corefile = site.corefile("history {\n        versions 4\n    }");
+    site.write("Corefile", &(corefile + &other));
+    site.manifest("s1.yaml", &cluster_ip("s1", 1, 80));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut server = site.start_answering();
+    let mut serials = vec![wire::serial(site.dns, "cluster.local.").expect("it answers")];
+    let change = |server: &mut Process, serials: &mut Vec<u32>, hosts: &[u8]| {
+        site.manifest("web.yaml", &headless("web", 1, hosts));
+        let last = serials[serials.len() - 1];
+        serials.push(site.new_serial(server, "cluster.local.", last));
+    };
+    for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[], &[5]] {
+        change(&mut server, &mut serials, hosts);
+    }
+    // The serial of a change is that of the clock, once that is past the last one.
+    let last = serials[serials.len() - 1];
+    server.wait_for("a later second", CHANGE, || {
+        let now = UNIX_EPOCH.elapsed().expect("it is after 1970").as_secs();
+        (now > u64::from(last) + 2).then_some(())
+    });
+    change(&mut server, &mut serials, &[5, 6]);
+    let word = |word, serial: u32| (word, serial.to_string());
+    let [.., oldest, second, before, newest] = serials[..] else {
+        panic!("there are more than four versions")
+    };
+    let words = vec![
+        word("GONE", serials[0]),
+        word("OLDEST", oldest),
+        word("SECOND", second),
+        word("BETWEEN", before + 1),
+        word("NEWEST", newest),
+        word("LATER", newest + 1000),
+    ];
+    (server, words)
+}
+
+/// Asks all questions; gives those with another answer.
+fn wrong_answers(site: &Site, words: &[(&str, String)]) -> String {
+    let fill = |text: &str| {
+        let text = text.replace("ZONE", "cluster.local");
+        words
+            .iter()
+            .fold(text, |text, (word, serial)| text.replace(word, serial))
+    };
+    let mut wrong = String::new();
+    for (command, code, part) in QUESTIONS {
+        // `_` is a space in an argument.
+        let command = fill(command);
+        let mut args: Vec<String> = command
+            .split(' ')
+            .map(|arg| arg.replace('_', " "))
+            .collect();
+        args.extend(["--state".to_owned(), "state".to_owned()]);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = site.run(&args);
+        let (told, silent) = match code {
+            0 => (output.stdout, output.stderr),
+            _ => (output.stderr, output.stdout),
+        };
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let part = fill(part);
+        if output.status.code() != Some(*code) || !told.contains(&part) || !silent.is_empty() {
+            wrong += &format!(
+                "{command}: {}, not {code} with {part:?}: {told}\n",
+                output.status
+            );
+        }
+    }
+    wrong
+}
+
+#[test]
+fn what_is_not_there_not_known_or_not_a_question_is_told_apart() {
+    let site = Site::new();
+    let (mut server, words) = with_history(&site);
+    let wrong = wrong_answers(&site, &words);
+    assert!(wrong.is_empty(), "from the server:\n{wrong}");
+    server.terminate(START);
+    let wrong = wrong_answers(&site, &words);
+    assert!(wrong.is_empty(), "from the store:\n{wrong}");
+    let left: Vec<_> = std::fs::read_dir(site.path("out")).unwrap().collect();
+    assert!(left.is_empty(), "files of failed exports: {left:?}");
+}
+
+#[test]
+fn a_server_that_may_not_be_asked_is_not_said_to_be_away() {
+    let site = Site::new();
+    let _server = site.start_answering();
+    let nobody = Command::new(needs::zonewright())
+        .current_dir(site.path(""))
+        .args(["status", "--state", "state"])
+        .uid(65534)
+        .output()
+        .expect("the test runs as root");
+    let told = String::from_utf8_lossy(&nobody.stderr);
+    assert_eq!(nobody.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("Permission denied") && told.contains("read socket"),
+        "{told}"
+    );
+}
