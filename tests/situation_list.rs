@@ -169,6 +169,7 @@ const SITUATIONS: &[Situation] = &[
           "crates/directives/src/kubernetes/synthesized/zonal/tests s69_s70_s71_pin_filters_and_prefer_falls_back"], &[]),
     ("S70", "`prefer`: a zone's endpoints, or all",
         &["tests/situations/sets s70_prefer_gives_all_where_a_zone_has_none",
+          "tests/situations/sets s70_prefer_gives_the_alias_of_a_service_that_has_no_addresses",
           "crates/directives/src/kubernetes/synthesized/zonal/tests s69_s70_s71_pin_filters_and_prefer_falls_back"], &[]),
     ("S71", "SRV by zone",
         &["tests/situations/sets s71_srv_by_zone_has_the_endpoints_own_names",

@@ -621,8 +621,14 @@ fn hosts_by_zone(oracle: &mut Oracle<'_>) {
             let (topology, mode) = labels.rsplit_once('.').expect("a zone and a mode");
             let mut addresses = addresses_of(oracle, &base, Some(topology));
             let mut services = oracle.records(&name, SRV).cloned().unwrap_or_default();
+            let mut alias = None;
             if mode == "prefer" && addresses.is_empty() {
                 addresses = addresses_of(oracle, &base, None);
+                // A Service with one host and no address is an alias.
+                alias = oracle
+                    .records(&base, CNAME)
+                    .cloned()
+                    .filter(|data| addresses.is_empty() && data.records.len() == 1);
                 // No endpoint is in this one.
                 let of_all = oracle.records(&format!("zone-c.prefer{below}"), SRV);
                 services = of_all.cloned().unwrap_or_default();
@@ -636,7 +642,12 @@ fn hosts_by_zone(oracle: &mut Oracle<'_>) {
                 let own = record(oracle, &name, rtype, &address.to_string());
                 insert(oracle, own, BTreeSet::new());
             }
-            for one in services.records {
+            for one in alias
+                .unwrap_or_default()
+                .records
+                .into_iter()
+                .chain(services.records)
+            {
                 let owner = name.clone();
                 insert(oracle, Record { owner, ..one }, BTreeSet::new());
             }

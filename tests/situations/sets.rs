@@ -6,7 +6,15 @@ use super::site::{HTTP, Site, objects, service, slice};
 fn zonal(options: &str) -> Site {
     let endpoints = "{addresses: [172.0.2.1], zone: a}, {addresses: [172.0.2.2], zone: b}, {addresses: [172.0.2.3], zone: b}";
     let more = service("spread", &format!("clusterIP: None, ports: [{HTTP}]"))
-        + &slice("spread-1", "spread", "IPv4", endpoints, HTTP);
+        + &slice("spread-1", "spread", "IPv4", endpoints, HTTP)
+        + &service("elsewhere", &format!("clusterIP: None, ports: [{HTTP}]"))
+        + &slice(
+            "elsewhere-1",
+            "elsewhere",
+            "FQDN",
+            "{addresses: [host.example.org], zone: a}",
+            HTTP,
+        );
     let mut site = Site::of("cluster.local", &(objects() + &more), options, "");
     // The live layer has the facts a moment after the zone is published, and is SERVFAIL until then.
     if !options.is_empty() {
@@ -38,6 +46,22 @@ fn s70_prefer_gives_all_where_a_zone_has_none() {
     for (zone, all) in [("a", &[1][..]), ("empty", &[1, 2, 3])] {
         let name = format!("{zone}.prefer._zone.spread");
         site.check(&format!("{name} A"), &addresses(&name, all));
+    }
+}
+
+/// The alias of a Service whose one endpoint is a host answers every type.
+#[test]
+fn s70_prefer_gives_the_alias_of_a_service_that_has_no_addresses() {
+    let site = zonal("zonal");
+    for zone in ["a", "empty"] {
+        let name = format!("{zone}.prefer._zone.elsewhere");
+        for rtype in ["CNAME", "A", "AAAA"] {
+            site.check(
+                &format!("{name} {rtype}"),
+                &format!("{name} CNAME host.example.org.\n"),
+            );
+        }
+        site.check(&format!("{zone}.pin._zone.elsewhere A"), "NODATA");
     }
 }
 

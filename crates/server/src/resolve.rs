@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 use dns::Name;
-use zone::lookup::{Answer, End, Redirects, lookup_with_synthesized, rrset_for};
+use zone::lookup::{Answer, End, Redirects, lookup_with_synthesized};
 use zone::{Node, Version, Zone};
 
 use crate::message::{CLASS_IN, Question};
@@ -157,7 +157,7 @@ pub fn resolve<'v>(
     match (answer.end, said) {
         (End::Synthesized { at }, Synthesized::Exists { node, by }) => {
             let node = view.synthesized.get_or_init(|| node).as_ref();
-            answer.end_synthesized(at, node.and_then(|it| rrset_for(it, question.qtype)));
+            answer.end_synthesized(at, node, qtype);
             synthesized = Some(SynthesizedName { by, node });
         }
         (End::Synthesized { .. }, _) => return Resolution::NotReady,

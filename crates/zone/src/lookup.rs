@@ -239,12 +239,21 @@ impl<'v> Answer<'v> {
         self.referral().is_none() || self.aliases[0].is_some()
     }
 
-    /// Ends the answer at a synthesized name, with its RRset of the requested type if it has one.
-    pub fn end_synthesized(&mut self, at: Option<&'v [u8]>, set: Option<RrsetRef<'v>>) {
+    /// Ends the answer at a synthesized name, with its RRset of the requested type or its alias if it has one. The
+    /// target of the alias is not looked up.
+    pub fn end_synthesized(&mut self, at: Option<&'v [u8]>, node: Option<&'v Node>, qtype: Rtype) {
+        let set = node.and_then(|node| rrset_for(node, qtype));
         self.data = set.map(LinkSet::Rrset);
-        self.end = match set {
-            Some(_) => End::Data,
-            None => End::NoData { at },
+        let alias = node.and_then(|node| node.rrset(Rtype::CNAME));
+        let target = alias.and_then(|alias| LinkSet::Rrset(alias).alias_target());
+        let place = self.aliases.iter_mut().find(|place| place.is_none());
+        self.end = match (set, target, place) {
+            (Some(_), _, _) => End::Data,
+            (None, Some(target), Some(place)) => {
+                *place = node;
+                End::Alias(target)
+            }
+            (None, _, _) => End::NoData { at },
         };
     }
 
@@ -463,7 +472,7 @@ fn octets_of_labels(name: &[u8], labels: usize) -> usize {
 
 /// The RRset that answers a type; for ANY the first one (RFC 8482 section 4.1).
 #[must_use]
-pub fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
+fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
     if qtype == Rtype::ANY {
         node.rrsets().next()
     } else {
