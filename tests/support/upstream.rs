@@ -1,6 +1,7 @@
 //! A small DNS server whose answers stand in the question's first label: what a forwarder has behind it.
 //!
 //! `a.`: an address. `who.`: an address with the server's number. `n.`: one with the count of such questions so far.
+//! `here.`: 127.0.0.1.
 //! `ttlN.`, `cname.`, `nx.`, `nxN.` (an SOA whose minimum is N), `nodata.`, `nodataN.`, `nxbare.`, `nodatabare.`, `servfail.`,
 //! `refused.`, `notimp.`, `formerr.`, `yxdomain.`, `big.` (40 strings), `fat.` (as big, but also in a small datagram),
 //! `tcset.`, `wrongq.`, `wrongid.`, `garbage.`, `short.`, `slowN.` (N milliseconds), `drop.`, `aa.`, `ad.`,
@@ -354,6 +355,8 @@ impl State {
             _ if negative.is_some() => authority.push(soa(negative.unwrap())),
             _ if code.is_some() => {}
             "who" => answers.push(address(60, [10, 0, 0, self.number])),
+            "here" if asked.qtype == 1 => answers.push(address(60, [127, 0, 0, 1])),
+            "here" => {}
             "n" => {
                 let count = self.asked.fetch_add(1, Ordering::SeqCst).to_be_bytes();
                 answers.push(address(60, [10, 9, count[0], count[1]]));
