@@ -669,15 +669,11 @@ fn addresses_of(oracle: &Oracle<'_>, base: &str, topology: Option<&str>) -> BTre
     let is_it = |object: &Value, name: Option<&str>| {
         name == service && Some(namespace_of(object)) == namespace
     };
-    let shows_all = oracle
-        .cluster
-        .of("Service")
-        .any(|it| is_it(it, Some(name_of(it))) && it["spec"]["publishNotReadyAddresses"] == true);
     let slices = oracle.cluster.of("EndpointSlice");
     slices
         .filter(|it| is_it(it, it["metadata"]["labels"][SERVICE_LABEL].as_str()))
         .flat_map(|slice| slice["endpoints"].as_array().unwrap())
-        .filter(|it| shows_all || it["conditions"]["ready"] != false)
+        .filter(|it| it["conditions"]["ready"] != false)
         .filter(|it| {
             let zone = it["zone"].as_str().unwrap_or_default();
             topology.is_none_or(|topology| zone.eq_ignore_ascii_case(topology))
