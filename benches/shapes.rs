@@ -42,6 +42,7 @@ fn large_service() -> Fact {
         form: ServiceForm::Headless,
         ports: [].into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -65,6 +66,7 @@ fn large_slice(number: u32, round: u32) -> Fact {
         }]
         .into(),
         endpoints: (0..SLICES.1).map(endpoint).collect(),
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -81,6 +83,7 @@ fn inside(index: u32) -> Fact {
         }]
         .into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }

@@ -9,7 +9,7 @@ use kubernetes::facts::{
     Change, Endpoint, EndpointSlice, Fact, Kinds, Namespace, Port, Protocol, Service, ServiceForm,
     SliceForm, SlicePort,
 };
-use kubernetes::schema::{ApexSettings, Front, NameServer, Problem, ZoneForm};
+use kubernetes::schema::{ApexSettings, Front, NameServer, Problem, RecordLimits, ZoneForm};
 use kubernetes::source::SourceEvent;
 use ops::{Clock, SystemClock, millis};
 use provenance::{Kind, ObjectKey, Origin};
@@ -102,6 +102,7 @@ pub(crate) fn service(index: u32) -> Fact {
         }]
         .into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -129,6 +130,7 @@ pub(crate) fn slice(index: u32, round: u32) -> Fact {
         }]
         .into(),
         endpoints: (0..ENDPOINTS).map(endpoint).collect(),
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -162,6 +164,7 @@ impl Subject {
             ttl: Ttl::decode(30),
             namespaces: None,
             hides_empty_services: false,
+            limits: RecordLimits::DEFAULT,
             publishes_namespaces: false,
             publishes_headless: false,
             publishes_clients: false,

@@ -1,13 +1,16 @@
 //! The clusters of a configuration: where the objects come from, which zones each is written into.
 
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use corefile::Place;
-use directives::config::{Apex, Config, External, Form, Kubernetes, Pods, ServerBlock, Source};
+use directives::config::{
+    Apex, Config, External, Form, Kubernetes, Pods, ServerBlock, Source, Transfer,
+};
 use dns::Name;
 use kubernetes::facts::{Kinds, Selector};
-use kubernetes::schema::{ExternalSettings, Front};
+use kubernetes::schema::{ExternalSettings, Front, RecordLimits};
 use kubernetes::source::{ApiLimits, Keep, Wanted};
 use provenance::Kind;
 use writer::{ClusterPlan, ExternalPlan, ZonePlan};
@@ -137,6 +140,7 @@ fn plan_cluster(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) ->
         ttl: kubernetes.ttl,
         namespaces: kubernetes.namespaces.clone(),
         hides_empty_services: kubernetes.options.hides_empty_services,
+        limits: record_limits(block, kubernetes),
         publishes_namespaces: match kubernetes.options.pods {
             Pods::Insecure => true,
             Pods::Disabled | Pods::Verified => false,
@@ -151,6 +155,22 @@ fn plan_cluster(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) ->
         startup_timeout: kubernetes.options.startup_timeout,
         wanted,
         plan,
+    }
+}
+
+/// The most records of objects. Zones that are transferred keep to the limits of secondaries.
+fn record_limits(block: &ServerBlock, kubernetes: &Kubernetes) -> RecordLimits {
+    let external = block.get::<External>().map(External::zones);
+    let mut zones = kubernetes.zones().chain(external.into_iter().flatten());
+    let is_transferred = zones.any(|zone| block.for_zone::<Transfer>(zone).is_some());
+    let defaults = match is_transferred {
+        true => RecordLimits::TRANSFERRED,
+        false => RecordLimits::DEFAULT,
+    };
+    let written = kubernetes.options.limits;
+    RecordLimits {
+        rrset: written.rrset.map_or(defaults.rrset, NonZeroUsize::get),
+        service: written.service.map_or(defaults.service, NonZeroUsize::get),
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use ::zone::{Zone, ZoneSet};
 use kubernetes::facts::{ClientPods, Dirty, HeadlessServices, SeenNamespaces, State};
-use kubernetes::schema::Problem;
-use provenance::{FactKey, ObjectKey};
+use kubernetes::schema::{Problem, import_is_cut, service_is_cut};
+use provenance::{FactKey, Kind, ObjectKey};
 
 use self::zone::ClusterZone;
 use crate::gauges::ClusterGauges;
@@ -84,6 +84,8 @@ pub(super) struct Cluster {
     pub(super) dirty_tops: BTreeSet<usize>,
     /// Whether the zones of ServiceImports have to be rendered whole: until these were listed.
     pub(super) imports_dirty: bool,
+    /// The Services and ServiceImports of which endpoints are left out.
+    pub(super) cut: BTreeSet<FactKey>,
     /// Problems by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
     pub(super) handles: ClusterHandles,
@@ -104,6 +106,7 @@ impl Cluster {
             all_dirty: true,
             dirty_tops: BTreeSet::new(),
             imports_dirty: true,
+            cut: BTreeSet::new(),
             problems: BTreeMap::new(),
             handles,
             live_is_behind: false,
@@ -171,6 +174,7 @@ impl Cluster {
             self.take_in(None, now, ready);
             return None;
         }
+        self.mark_cut();
         let imports = self.state.has_imports();
         let (state, plan, dirty) = (&self.state, &self.plan, &self.dirty);
         let mut rendering = if self.all_dirty {
@@ -188,6 +192,43 @@ impl Cluster {
         let drafts = drafts.collect();
         self.take_in(Some(drafts), now, ready);
         Some(rendering)
+    }
+
+    /// Marks the addresses of dirty objects of which endpoints are left out, or were: others may be left out now.
+    fn mark_cut(&mut self) {
+        let services = self.dirty.services.keys().map(|key| Kind::Service.of(key));
+        let imports = self.dirty.imports.keys();
+        let imports = imports.map(|key| Kind::ServiceImport.of(key));
+        let keys: Vec<FactKey> = match self.all_dirty {
+            true => {
+                self.cut.clear();
+                let services = self.state.services().map(|it| Kind::Service.of(&it.key));
+                let imports = self.state.imports();
+                services
+                    .chain(imports.map(|it| Kind::ServiceImport.of(&it.key)))
+                    .collect()
+            }
+            false => services.chain(imports).collect(),
+        };
+        for key in keys {
+            let was = self.cut.remove(&key);
+            let is = self.is_cut(&key);
+            if is || was {
+                self.state.mark_endpoints(&key, &mut self.dirty);
+            }
+            if is {
+                self.cut.insert(key);
+            }
+        }
+    }
+
+    /// Whether endpoints of a Service or ServiceImport are left out.
+    fn is_cut(&self, FactKey { kind, key }: &FactKey) -> bool {
+        let (state, limits) = (&self.state, &self.plan.limits);
+        let service = state.service(key).filter(|_| *kind == Kind::Service);
+        let import = state.import(key).filter(|_| *kind == Kind::ServiceImport);
+        service.is_some_and(|it| service_is_cut(it, state.slices_of(key), limits))
+            || import.is_some_and(|it| import_is_cut(it, state.slices_of_import(key), limits))
     }
 
     /// Gives each guard its draft, if there is one. Adds drafts that may be published to `ready`.

@@ -2,7 +2,7 @@
 
 use dns::{Name, Rtype, Ttl};
 use kubernetes::facts::{EndpointSlice, Service};
-use kubernetes::schema::{render_service, service_name};
+use kubernetes::schema::{RecordLimits, render_service, service_name};
 use zone::Node;
 
 /// The addresses and SRV at the name of a Service with these slices, in a forward zone.
@@ -14,7 +14,7 @@ pub fn service_node(
     ttl: Ttl,
 ) -> Option<Node> {
     let base = service_name(&service.key, zone).ok()?;
-    let rendered = render_service(service, slices.iter(), zone, ttl);
+    let rendered = render_service(service, slices.iter(), zone, ttl, &RecordLimits::DEFAULT);
     let mut parts: Vec<_> = rendered
         .records
         .into_iter()

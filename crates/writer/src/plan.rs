@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use dns::{Name, Soa, Ttl};
 use kubernetes::facts::{HeadlessService, Kinds, Service, ServiceForm, State};
-use kubernetes::schema::{ApexSettings, CatalogMember, ExternalSettings, Front};
+use kubernetes::schema::{ApexSettings, CatalogMember, ExternalSettings, Front, RecordLimits};
 use provenance::ObjectKey;
 use zone::gate::GateSettings;
 use zone::journal::Retention;
@@ -159,6 +159,8 @@ pub struct ClusterPlan {
     pub front: Front,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
+    /// The most records of RRsets and Services.
+    pub limits: RecordLimits,
     /// The visible namespaces; `None` for all.
     pub namespaces: Option<BTreeSet<String>>,
     /// Whether Services with cluster IPs and no ready endpoint are hidden.

@@ -198,7 +198,7 @@ impl<'a> Renderer<'a> {
             return Vec::new();
         };
         let slices = self.state.slices_of(&service.key);
-        let rendered = render_service(service, slices, apex, self.plan.ttl);
+        let rendered = render_service(service, slices, apex, self.plan.ttl, &self.plan.limits);
         self.note(Kind::Service.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
     }
@@ -224,7 +224,15 @@ impl<'a> Renderer<'a> {
             .collect();
         let home = self.plan.forward.first();
         let mut records = home
-            .map(|home| pointers(address, &holders, &home.name, self.plan.ttl))
+            .map(|home| {
+                pointers(
+                    address,
+                    &holders,
+                    &home.name,
+                    self.plan.ttl,
+                    &self.plan.limits,
+                )
+            })
             .unwrap_or_default();
         if records.is_empty() {
             records = self.import_pointers(address);

@@ -26,7 +26,9 @@ use kubernetes::facts::{
     Kinds, Namespace, Part, Pod, Port, Protocol, SeenNamespaces, SeenService, Service, ServiceForm,
     ServiceImport, SliceForm, SlicePort,
 };
-use kubernetes::schema::{ApexSettings, ExternalSettings, Front, NameServer, ZoneForm};
+use kubernetes::schema::{
+    ApexSettings, ExternalSettings, Front, NameServer, RecordLimits, ZoneForm,
+};
 use ops::HandClock;
 use proptest::prelude::*;
 use provenance::{FactKey, Kind, ObjectKey, Origin};
@@ -237,6 +239,7 @@ pub(crate) fn plan() -> World {
         ttl: Ttl::decode(5),
         namespaces: None,
         hides_empty_services: false,
+        limits: RecordLimits::DEFAULT,
         publishes_namespaces: false,
         publishes_headless: false,
         publishes_clients: false,
@@ -368,6 +371,7 @@ fn busy_cluster(others: usize) -> Pipeline<NoStore> {
             ),
             ports: [].into(),
             external: None,
+            created_s: 0,
             origin: Origin::default(),
         })
     };
@@ -399,6 +403,7 @@ fn one_change_renders_one_service_however_many_there_are() {
                 form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
                 ports: [].into(),
                 external: None,
+                created_s: 0,
                 origin: Origin::default(),
             })),
         );
@@ -537,6 +542,7 @@ fn one_service(plan: &World, endpoints: u8) -> Pipeline<NoStore> {
         form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
         ports: [].into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     });
     feed(
@@ -562,6 +568,7 @@ fn slice_of(endpoints: u8) -> Fact {
         form: SliceForm::Ipv4,
         ports: [].into(),
         endpoints: (0..endpoints).map(endpoint).collect(),
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -575,6 +582,7 @@ fn a_namespace_that_goes_and_comes_costs_what_is_in_it() {
             form: ServiceForm::ClusterIp([IpAddr::from([10, 200, 0, index])].into()),
             ports: [].into(),
             external: None,
+            created_s: 0,
             origin: Origin::default(),
         })
     };

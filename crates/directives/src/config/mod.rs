@@ -49,7 +49,9 @@ pub use crate::hosts::{HostLine, Hosts};
 pub use crate::https::HttpsLimits;
 pub use crate::https3::Https3Limits;
 pub use crate::k8s_external::External;
-pub use crate::kubernetes::{ApiLimits, ClientTls, Kubernetes, Options, Pods, Source};
+pub use crate::kubernetes::{
+    ApiLimits, ClientTls, Kubernetes, Options, Pods, RecordLimits, Source,
+};
 pub use crate::loadbalance::{Loadbalance, Policy};
 pub use crate::local::Local;
 pub use crate::log::{LogClass, LogField, LogPiece, LogRule};

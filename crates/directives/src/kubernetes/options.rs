@@ -1,7 +1,7 @@
 //! The options of `kubernetes` that say which objects are seen, which names they give, and how hard the API server may
 //! be pressed, with CoreDNS's words, meanings and limits.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use corefile::lexer::Token;
@@ -36,6 +36,15 @@ pub struct ApiLimits {
     pub in_flight: Option<NonZeroU32>,
 }
 
+/// The most records of objects: `limits`. For `None` the default counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordLimits {
+    /// Of an RRset.
+    pub rrset: Option<NonZeroUsize>,
+    /// Of a Service.
+    pub service: Option<NonZeroUsize>,
+}
+
 /// The options for the contents of zones and for the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -53,6 +62,8 @@ pub struct Options {
     pub zonal: bool,
     /// Whether a Service with cluster IPs and without a ready endpoint is left out.
     pub hides_empty_services: bool,
+    /// The most records of objects.
+    pub limits: RecordLimits,
     /// The limits on requests to the API server.
     pub api: ApiLimits,
     /// The time that the start waits for the first complete lists.
@@ -69,6 +80,7 @@ impl Default for Options {
             endpoints: true,
             zonal: false,
             hides_empty_services: false,
+            limits: RecordLimits::default(),
             api: ApiLimits::default(),
             startup_timeout: STARTUP_TIMEOUT,
         }
@@ -86,6 +98,7 @@ impl Options {
             endpoints,
             zonal,
             hides_empty_services,
+            limits,
             api: _,
             startup_timeout: _,
         } = self;
@@ -96,6 +109,7 @@ impl Options {
             && *endpoints == other.endpoints
             && *zonal == other.zonal
             && *hides_empty_services == other.hides_empty_services
+            && *limits == other.limits
     }
 }
 
@@ -108,6 +122,7 @@ pub(super) struct Draft {
     noendpoints: Option<Place>,
     zonal: Option<Place>,
     ignore_empty: Option<Place>,
+    limits: Option<RecordLimits>,
     /// `apiserver_qps`; zero is the default.
     qps: Option<Option<Duration>>,
     /// `apiserver_burst`; zero is the default.
@@ -150,6 +165,10 @@ impl Draft {
                 let value = ignore(line, report).then_some(place);
                 line.set(&mut self.ignore_empty, value, report);
             }
+            "limits" => {
+                let value = limits(line, report);
+                line.set(&mut self.limits, value, report);
+            }
             "apiserver_qps" => {
                 let value = line.value("NUMBER", interval, report);
                 line.set(&mut self.qps, value, report);
@@ -181,6 +200,7 @@ impl Draft {
             noendpoints,
             zonal,
             ignore_empty,
+            limits,
             qps,
             burst,
             in_flight,
@@ -206,6 +226,7 @@ impl Draft {
             endpoints: noendpoints.is_none(),
             zonal: zonal.is_some(),
             hides_empty_services: ignore_empty.is_some(),
+            limits: limits.unwrap_or_default(),
             api: ApiLimits {
                 interval: qps.flatten(),
                 burst: burst.flatten(),
@@ -272,6 +293,30 @@ fn ignore(line: &Line, report: &mut Report) -> bool {
         report.error(&token.place, too_many(token), "remove it");
     }
     true
+}
+
+/// Reads `limits [rrset N] [service N]`.
+fn limits(line: &Line, report: &mut Report) -> Option<RecordLimits> {
+    let mut limits = RecordLimits::default();
+    let words = line.at_least_one("rrset N|service N", report)?;
+    for pair in words.chunks(2) {
+        let limit = match pair[0].text.as_str() {
+            "rrset" => &mut limits.rrset,
+            "service" => &mut limits.service,
+            _ => &mut None,
+        };
+        let number: Option<NonZeroUsize> = pair.get(1).and_then(|it| it.text.parse().ok());
+        let is_known = ["rrset", "service"].contains(&pair[0].text.as_str());
+        if !is_known || number.is_none() || limit.is_some() {
+            let message = format!("limits: {} has no meaning here", pair[0].shown());
+            let fix =
+                "write each at most once, with a whole number from 1: limits rrset N service N";
+            report.error(&pair[0].place, message, fix);
+            return None;
+        }
+        *limit = number;
+    }
+    Some(limits)
 }
 
 /// Reads a number of requests a second as the time between two. `None` for 0, the default.

@@ -1,7 +1,7 @@
 //! Tests of the directive `kubernetes`, and of the example.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -193,6 +193,27 @@ fn s98_options_are_read_with_the_defaults_and_limits_of_coredns() {
     assert_eq!(none, ApiLimits::default());
     let timeout = options_of("startup_timeout 1m30s").startup_timeout;
     assert_eq!(timeout, Duration::from_secs(90));
+}
+
+#[test]
+fn limits_are_read_and_wrong_ones_refused() {
+    let limits = options_of("limits rrset 1000").limits;
+    assert_eq!(
+        (limits.rrset.map(NonZeroUsize::get), limits.service),
+        (Some(1000), None)
+    );
+    let limits = options_of("limits service 7 rrset 1").limits;
+    assert_eq!(limits.service.map(NonZeroUsize::get), Some(7));
+    for wrong in [
+        "limits",
+        "limits rrset",
+        "limits rrset 0",
+        "limits zone 5",
+        "limits rrset 1 rrset 2",
+    ] {
+        let found = faults(&format!("kubernetes {{\n{wrong}\n}}"));
+        assert_eq!(found.len(), 1, "{wrong}: {found:?}");
+    }
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub struct Service {
     pub ports: Arc<[Port]>,
     /// Its external addresses and host names; most Services have none.
     pub external: Option<Arc<External>>,
+    /// `metadata.creationTimestamp`, seconds since 1970 UTC; 0 when unknown.
+    pub created_s: u64,
     /// The source of the fact.
     pub origin: Origin,
 }
@@ -119,6 +121,8 @@ pub struct ServiceImport {
     pub form: ImportForm,
     /// `spec.ports`, in the object's order.
     pub ports: Arc<[Port]>,
+    /// `metadata.creationTimestamp`, seconds since 1970 UTC; 0 when unknown.
+    pub created_s: u64,
     /// The source of the fact.
     pub origin: Origin,
 }
@@ -138,6 +142,8 @@ pub struct EndpointSlice {
     pub ports: Arc<[SlicePort]>,
     /// Its ready endpoints, in the object's order.
     pub endpoints: Arc<[Endpoint]>,
+    /// `metadata.creationTimestamp`, seconds since 1970 UTC; 0 when unknown.
+    pub created_s: u64,
     /// The source of the fact.
     pub origin: Origin,
 }

@@ -268,6 +268,30 @@ impl State {
         dirty.namespaces.insert(Arc::clone(name));
     }
 
+    /// Marks all endpoints' addresses of a dirty Service or ServiceImport, for the causes that it has.
+    pub fn mark_endpoints(&self, of: &FactKey, dirty: &mut Dirty) {
+        let key = &of.key;
+        let (causes, addresses): (_, Vec<IpAddr>) = match of.kind {
+            Kind::ServiceImport => {
+                let slices = self.slices_of_import(key);
+                (
+                    dirty.imports.get(key),
+                    slices.flat_map(slice_addresses).collect(),
+                )
+            }
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => {
+                let slices = self.slices_of(key);
+                (
+                    dirty.services.get(key),
+                    slices.flat_map(slice_addresses).collect(),
+                )
+            }
+        };
+        for cause in causes.cloned().unwrap_or_default() {
+            dirty.addresses(&addresses, cause);
+        }
+    }
+
     /// Marks the cluster IPs and all endpoints' addresses of a Service.
     fn mark_addresses(
         &self,
@@ -398,7 +422,12 @@ fn same_service(old: &Service, new: &Service) -> bool {
         form,
         ports,
         external,
+        created_s,
         origin: _,
     } = new;
-    old.key == *key && old.form == *form && old.ports == *ports && old.external == *external
+    old.key == *key
+        && old.form == *form
+        && old.ports == *ports
+        && old.external == *external
+        && old.created_s == *created_s
 }

@@ -13,8 +13,9 @@ use dns::{Name, Rdata, Record, Rtype, Ttl};
 use provenance::Kind;
 
 use crate::facts::{EndpointSlice, ImportForm, ServiceImport};
+use crate::schema::limits::published;
 use crate::schema::service::Writer;
-use crate::schema::{Rendered, endpoint_label, service_name};
+use crate::schema::{RecordLimits, Rendered, endpoint_label, service_name};
 
 /// The records of an import and its slices in one clusterset zone. All are at or below [`service_name`].
 #[must_use]
@@ -23,6 +24,7 @@ pub fn render_import<'a>(
     slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
     zone: &Name,
     ttl: Ttl,
+    limits: &RecordLimits,
 ) -> Rendered {
     let base = match service_name(&import.key, zone) {
         Ok(base) => base,
@@ -33,7 +35,7 @@ pub fn render_import<'a>(
             return out;
         }
     };
-    let mut writer = Writer::at_import(base, import, ttl);
+    let mut writer = Writer::at_import(base, import, ttl, limits);
     match &import.form {
         ImportForm::ClusterSetIp(addresses) => {
             writer.addresses_at_base(addresses);
@@ -44,7 +46,7 @@ pub fn render_import<'a>(
         }
         ImportForm::Headless => writer.endpoints(slices, true),
     }
-    writer.out
+    writer.finish()
 }
 
 /// The PTR records of an address that no Service of the cluster itself holds, given the exposed imports that hold it,
@@ -56,6 +58,7 @@ pub fn import_pointers<'a, S>(
     holders: &[(&'a ServiceImport, S)],
     zone: &Name,
     ttl: Ttl,
+    limits: &RecordLimits,
 ) -> Vec<Record>
 where
     S: Iterator<Item = &'a EndpointSlice> + Clone,
@@ -72,7 +75,13 @@ where
     if targets.is_empty() {
         for (import, slices) in holders {
             if import.form == ImportForm::Headless {
-                targets.extend(endpoint_names(import, slices.clone(), address, zone));
+                targets.extend(endpoint_names(
+                    import,
+                    slices.clone(),
+                    address,
+                    zone,
+                    limits,
+                ));
             }
         }
     }
@@ -83,7 +92,7 @@ where
         ttl,
         rdata: Rdata::name(target),
     };
-    targets.iter().map(pointer).collect()
+    targets.iter().take(limits.rrset).map(pointer).collect()
 }
 
 /// The names of an import's endpoints that have an address.
@@ -92,18 +101,17 @@ fn endpoint_names<'a>(
     slices: impl Iterator<Item = &'a EndpointSlice>,
     address: IpAddr,
     zone: &Name,
+    limits: &RecordLimits,
 ) -> Vec<Name> {
     let mut names = Vec::new();
     let mut writer = match service_name(&import.key, zone) {
-        Ok(base) => Writer::at_import(base, import, Ttl::decode(0)),
+        Ok(base) => Writer::at_import(base, import, Ttl::decode(0), limits),
         Err(_) => return names,
     };
-    for slice in slices {
-        let with_address =
-            |endpoint: &&crate::facts::Endpoint| endpoint.addresses.contains(&address);
-        for endpoint in slice.endpoints.iter().filter(with_address) {
-            names.extend(writer.endpoint_name(slice, &endpoint_label(endpoint, address)));
-        }
+    let is_headless = import.form == ImportForm::Headless;
+    let all = published(slices, is_headless, writer.room_for_endpoints());
+    for it in all.filter(|it| it.address == address) {
+        names.extend(writer.endpoint_name(it.slice, &endpoint_label(it.endpoint, address)));
     }
     names
 }

@@ -13,8 +13,8 @@ use dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
 use provenance::{Kind, ObjectKey};
 
 use crate::facts::{EndpointSlice, External, Service, ServiceForm};
-use crate::schema::Rendered;
 use crate::schema::service::Writer;
+use crate::schema::{RecordLimits, Rendered};
 
 /// The settings of an external zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,7 @@ pub fn render_external<'a>(
     zone: &Name,
     reserved: &[Name],
     settings: &ExternalSettings,
+    limits: &RecordLimits,
 ) -> Rendered {
     let mut out = Rendered::default();
     let is_alias = matches!(service.form, ServiceForm::ExternalName(_));
@@ -67,12 +68,12 @@ pub fn render_external<'a>(
         }
     };
     let reserved = is_reserved(&service.key, &base, settings, reserved);
-    let mut writer = Writer::at(base, service, settings.ttl);
+    let mut writer = Writer::at(base, service, settings.ttl, limits);
     match &service.external {
         Some(external) => writer.outside(external),
         None => writer.endpoints(slices, service.form == ServiceForm::Headless),
     }
-    let mut out = writer.out;
+    let mut out = writer.finish();
     if reserved && !out.records.is_empty() {
         out.records.clear();
         let message = format!("it has no name in {zone}: the zone has its own names there");
@@ -108,10 +109,13 @@ impl Writer<'_> {
                     "{left_out} of its load balancers' host names are only at the names of its ports: an alias allows no other records"
                 )
             };
-            self.out.report(self.kind, self.key, message);
+            self.report(message);
         }
         for host in hosts {
             for port in self.ports.iter() {
+                if !self.has_room() {
+                    return;
+                }
                 if let Some(owner) = self.port_name(&port.name, port.protocol) {
                     self.push_srv(&owner, port.number, &host);
                 }
@@ -130,13 +134,13 @@ impl Writer<'_> {
                 }
                 Err(error) => {
                     let message = format!("\"{text}\" is not a host name: {error}");
-                    self.out.report(self.kind, self.key, message);
+                    self.report(message);
                 }
             }
         }
         if hosts.remove(&self.base) {
             let message = format!("it is an alias of itself ({}) and left out", self.base);
-            self.out.report(self.kind, self.key, message);
+            self.report(message);
         }
         hosts.into_iter().collect()
     }
@@ -151,6 +155,7 @@ pub fn external_pointers<'a>(
     zone: &Name,
     reserved: &[Name],
     settings: &ExternalSettings,
+    limits: &RecordLimits,
 ) -> Vec<Record> {
     let targets: BTreeSet<Name> = holders
         .filter_map(|service| {
@@ -165,7 +170,7 @@ pub fn external_pointers<'a>(
         ttl: settings.ttl,
         rdata: Rdata::name(target),
     };
-    targets.iter().map(pointer).collect()
+    targets.iter().take(limits.rrset).map(pointer).collect()
 }
 
 #[cfg(test)]
@@ -191,6 +196,7 @@ mod tests {
             }]
             .into(),
             external: Some(external.into()),
+            created_s: 0,
             origin: Origin::default(),
         };
         let settings = ExternalSettings {
@@ -199,7 +205,14 @@ mod tests {
             headless: false,
         };
         let zone = Name::parse("z").unwrap();
-        let out = render_external(&service, std::iter::empty(), &zone, &[], &settings);
+        let out = render_external(
+            &service,
+            std::iter::empty(),
+            &zone,
+            &[],
+            &settings,
+            &RecordLimits::DEFAULT,
+        );
         let records = out.records.iter();
         let problems = out.problems.into_iter();
         (

@@ -9,6 +9,7 @@ mod clusterset;
 mod endpoint;
 mod external;
 mod front;
+mod limits;
 mod parse_name;
 mod pod;
 mod reverse;
@@ -20,6 +21,7 @@ pub use clusterset::{import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
 pub use front::{Front, outer_addresses_in_front, servers_in_front};
+pub use limits::{RecordLimits, import_is_cut, service_is_cut};
 pub use parse_name::{
     Below, Branch, NAME_SERVER, ObjectName, ParsedName, TOPOLOGY, TopologyRule, ZoneForm,
     parse_name, topology_text,

@@ -10,7 +10,8 @@ use std::net::IpAddr;
 use dns::{Name, Rdata, Record, Rtype, Ttl};
 
 use crate::facts::{EndpointSlice, Service, ServiceForm};
-use crate::schema::{endpoint_label, service_name};
+use crate::schema::limits::{own_records, published};
+use crate::schema::{RecordLimits, endpoint_label, service_name};
 
 /// The PTR records of an address, given the exposed Services that hold it, each with its slices. `zone` is the
 /// forward zone of the targets.
@@ -20,6 +21,7 @@ pub fn pointers<'a, S>(
     holders: &[(&'a Service, S)],
     zone: &Name,
     ttl: Ttl,
+    limits: &RecordLimits,
 ) -> Vec<Record>
 where
     S: Iterator<Item = &'a EndpointSlice> + Clone,
@@ -32,11 +34,18 @@ where
         .collect();
     if targets.is_empty() {
         for (service, slices) in holders {
-            targets.extend(endpoint_names(service, slices.clone(), address, zone));
+            targets.extend(endpoint_names(
+                service,
+                slices.clone(),
+                address,
+                zone,
+                limits,
+            ));
         }
     }
     targets
         .iter()
+        .take(limits.rrset)
         .map(|target| Record {
             owner: owner.clone(),
             rtype: Rtype::PTR,
@@ -60,6 +69,7 @@ fn endpoint_names<'a>(
     slices: impl Iterator<Item = &'a EndpointSlice>,
     address: IpAddr,
     zone: &Name,
+    limits: &RecordLimits,
 ) -> Vec<Name> {
     if matches!(service.form, ServiceForm::ExternalName(_)) {
         return Vec::new();
@@ -67,10 +77,12 @@ fn endpoint_names<'a>(
     let Ok(base) = service_name(&service.key, zone) else {
         return Vec::new();
     };
-    slices
-        .flat_map(|slice| slice.endpoints.iter())
-        .filter(|endpoint| endpoint.addresses.contains(&address))
-        .map(|endpoint| endpoint_label(endpoint, address))
+    let is_headless = service.form == ServiceForm::Headless;
+    let own = own_records(&service.form, &service.ports);
+    let room = limits.service.saturating_sub(own);
+    published(slices, is_headless, room)
+        .filter(|it| it.address == address)
+        .map(|it| endpoint_label(it.endpoint, address))
         .filter_map(|label| base.child(&label).ok())
         .collect()
 }

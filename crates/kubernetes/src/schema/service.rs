@@ -7,22 +7,29 @@
 //! All SRV records have the same weight: equal weights mean an even spread (RFC 2782), and a new endpoint changes no
 //! other record.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use dns::{Name, ParseError, Rdata, Record, Rtype, Ttl};
 use provenance::{Kind, ObjectKey};
 
 use crate::facts::{
-    EndpointSlice, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm, SlicePort,
+    Endpoint, EndpointSlice, Port, Protocol, Service, ServiceForm, ServiceImport, SliceForm,
+    SlicePort,
 };
 use crate::schema::endpoint::{endpoint_label, fqdn_label};
-use crate::schema::{Branch, Rendered};
+use crate::schema::limits::{
+    Published, limit_rrsets, own_records, own_records_of_import, published,
+};
+use crate::schema::{Branch, RecordLimits, Rendered};
 
 /// Priority of every SRV record.
 const PRIORITY: u16 = 0;
 /// Weight of every SRV record: CoreDNS's weight for a single target.
 const WEIGHT: u16 = 100;
+
+/// The number of a port and its `_port._proto` name, if it has one.
+type NamedPort = (u16, Option<Name>);
 
 /// The name of a Service in a forward zone: `service.namespace.svc.zone`.
 ///
@@ -41,6 +48,7 @@ pub fn render_service<'a>(
     slices: impl Iterator<Item = &'a EndpointSlice> + Clone,
     zone: &Name,
     ttl: Ttl,
+    limits: &RecordLimits,
 ) -> Rendered {
     let mut out = Rendered::default();
     let base = match service_name(&service.key, zone) {
@@ -54,7 +62,7 @@ pub fn render_service<'a>(
             return out;
         }
     };
-    let mut writer = Writer::at(base, service, ttl);
+    let mut writer = Writer::at(base, service, ttl, limits);
     match &service.form {
         ServiceForm::ClusterIp(addresses) => {
             writer.addresses_at_base(addresses);
@@ -67,7 +75,7 @@ pub fn render_service<'a>(
         ServiceForm::ExternalName(host) => writer.alias(host),
         ServiceForm::Pending => writer.endpoints(slices, false),
     }
-    writer.out
+    writer.finish()
 }
 
 /// Writes the records of one Service or ServiceImport.
@@ -76,36 +84,52 @@ pub(super) struct Writer<'a> {
     pub(super) key: &'a ObjectKey,
     pub(super) ports: &'a [Port],
     pub(super) base: Name,
+    /// The number of records beside those of endpoints.
+    own: usize,
     /// Whether endpoints' names are below the id of their cluster.
     pub(super) by_cluster: bool,
     /// The TTL of all its records.
     ttl: Ttl,
-    pub(super) out: Rendered,
+    limits: &'a RecordLimits,
+    /// Whether records were left out because of the limit of a Service.
+    is_over: bool,
+    out: Rendered,
 }
 
 impl<'s> Writer<'s> {
     /// A writer of a ServiceImport at this name.
-    pub(super) fn at_import(base: Name, import: &'s ServiceImport, ttl: Ttl) -> Self {
+    pub(super) fn at_import(
+        base: Name,
+        import: &'s ServiceImport,
+        ttl: Ttl,
+        limits: &'s RecordLimits,
+    ) -> Self {
         Self {
             kind: Kind::ServiceImport,
             key: &import.key,
             ports: &import.ports,
             base,
+            own: own_records_of_import(&import.form, &import.ports),
             by_cluster: true,
             ttl,
+            limits,
+            is_over: false,
             out: Rendered::default(),
         }
     }
 
     /// A writer of a Service at this name.
-    pub(super) fn at(base: Name, service: &'s Service, ttl: Ttl) -> Self {
+    pub(super) fn at(base: Name, service: &'s Service, ttl: Ttl, limits: &'s RecordLimits) -> Self {
         Self {
             kind: Kind::Service,
             key: &service.key,
             ports: &service.ports,
             base,
+            own: own_records(&service.form, &service.ports),
             by_cluster: false,
             ttl,
+            limits,
+            is_over: false,
             out: Rendered::default(),
         }
     }
@@ -136,6 +160,9 @@ impl<'s> Writer<'s> {
     pub(super) fn addresses_at_base(&mut self, addresses: &[IpAddr]) {
         let base = self.base.clone();
         for address in addresses {
+            if !self.has_room() {
+                return;
+            }
             self.push_address(&base, *address);
         }
     }
@@ -144,6 +171,9 @@ impl<'s> Writer<'s> {
     pub(super) fn ports_at_base(&mut self) {
         let base = self.base.clone();
         for port in self.ports.iter() {
+            if !self.has_room() {
+                return;
+            }
             self.push_srv(&base, port.number, &base);
             if let Some(owner) = self.port_name(&port.name, port.protocol) {
                 self.push_srv(&owner, port.number, &base);
@@ -180,57 +210,109 @@ impl<'s> Writer<'s> {
         if headless {
             self.aliases_of_headless(slices.clone());
         }
-        for slice in slices.clone() {
-            match slice.form {
-                SliceForm::Ipv4 | SliceForm::Ipv6 => self.slice(slice, headless),
-                SliceForm::Fqdn => {}
+        let room = self.room_for_endpoints();
+        let wanted = slices.clone().filter(|it| it.form != SliceForm::Fqdn);
+        let wanted = wanted.flat_map(|slice| slice.endpoints.iter());
+        let wanted: usize = wanted.map(|endpoint| endpoint.addresses.len()).sum();
+        let mut count = 0;
+        let mut ports: Option<(&EndpointSlice, Vec<NamedPort>)> = None;
+        for Published {
+            slice,
+            endpoint,
+            address,
+        } in published(slices.clone(), headless, room)
+        {
+            count += 1;
+            if ports.as_ref().is_none_or(|(of, _)| of.key != slice.key) {
+                ports = Some((slice, self.named_ports(slice, headless)));
             }
+            let named = ports.as_ref().map_or(&[][..], |(_, named)| named);
+            self.endpoint(slice, endpoint, address, named, headless);
         }
+        self.is_over |= count < wanted;
         self.fqdn_names(slices.filter(|slice| slice.form == SliceForm::Fqdn));
     }
 
-    /// Adds the endpoints of a slice with addresses.
-    fn slice(&mut self, slice: &EndpointSlice, headless: bool) {
+    /// The numbered ports of a slice, for a headless Service each with its name.
+    fn named_ports(&mut self, slice: &EndpointSlice, headless: bool) -> Vec<NamedPort> {
+        let mut named = Vec::new();
+        for SlicePort {
+            name,
+            protocol,
+            number,
+        } in slice.ports.iter()
+        {
+            let owner = match headless {
+                true => self.port_name(name, *protocol),
+                false => None,
+            };
+            named.extend(number.map(|number| (number, owner)));
+        }
+        named
+    }
+
+    /// Adds one address of an endpoint.
+    fn endpoint(
+        &mut self,
+        slice: &EndpointSlice,
+        endpoint: &Endpoint,
+        address: IpAddr,
+        ports: &[NamedPort],
+        headless: bool,
+    ) {
         let base = self.base.clone();
-        let named: Vec<(u16, Option<Name>)> = slice
-            .ports
-            .iter()
-            .filter_map(
-                |SlicePort {
-                     name,
-                     protocol,
-                     number,
-                 }| {
-                    let owner = if headless {
-                        self.port_name(name, *protocol)
-                    } else {
-                        None
-                    };
-                    number.map(|number| (number, owner))
-                },
-            )
-            .collect();
-        for endpoint in slice.endpoints.iter() {
-            for address in endpoint.addresses.iter() {
-                if headless {
-                    self.push_address(&base, *address);
-                }
-                let Some(own) = self.endpoint_name(slice, &endpoint_label(endpoint, *address))
-                else {
-                    continue;
-                };
-                self.push_address(&own, *address);
-                for (number, owner) in &named {
-                    self.push_srv(&own, *number, &own);
-                    if headless {
-                        self.push_srv(&base, *number, &own);
-                    }
-                    if let Some(owner) = owner {
-                        self.push_srv(owner, *number, &own);
-                    }
-                }
+        if headless {
+            self.push_address(&base, address);
+        }
+        let Some(own) = self.endpoint_name(slice, &endpoint_label(endpoint, address)) else {
+            return;
+        };
+        self.push_address(&own, address);
+        for (number, owner) in ports {
+            self.push_srv(&own, *number, &own);
+            if headless {
+                self.push_srv(&base, *number, &own);
+            }
+            if let Some(owner) = owner {
+                self.push_srv(owner, *number, &own);
             }
         }
+    }
+
+    /// Reports a part of the object that was left out.
+    pub(super) fn report(&mut self, message: String) {
+        self.out.report(self.kind, self.key, message);
+    }
+
+    /// The number of records that all endpoints may have.
+    pub(super) const fn room_for_endpoints(&self) -> usize {
+        self.limits.service.saturating_sub(self.own)
+    }
+
+    /// Whether there is room for another record of the Service itself.
+    pub(super) fn has_room(&mut self) -> bool {
+        let is_full = self.out.records.len() >= self.limits.service;
+        self.is_over |= is_full;
+        !is_full
+    }
+
+    /// Ends the rendering: leaves out and reports the records beyond the limits.
+    pub(super) fn finish(mut self) -> Rendered {
+        if self.is_over {
+            let message = format!(
+                "it has more than {} records: its last endpoints or ports are left out (`limits service`)",
+                self.limits.service
+            );
+            self.out.report(self.kind, self.key, message);
+        }
+        let limit = self.limits.rrset;
+        if let Some((owner, rtype)) = limit_rrsets(&mut self.out.records, limit) {
+            let message = format!(
+                "{owner} has more than {limit} {rtype} records: the first {limit} in canonical order are published (`limits rrset`)"
+            );
+            self.out.report(self.kind, self.key, message);
+        }
+        self.out
     }
 
     /// The name `label.service`, or `label.cluster.service` in a clusterset; `None` when the label is invalid.
@@ -257,36 +339,44 @@ impl<'s> Writer<'s> {
     /// an address too, gets no alias (RFC 1034 section 3.6.2): secondaries would refuse the whole zone.
     fn fqdn_names<'a>(&mut self, slices: impl Iterator<Item = &'a EndpointSlice>) {
         let mut hosts: BTreeMap<Name, (BTreeSet<Name>, &ObjectKey)> = BTreeMap::new();
-        for slice in slices {
-            for endpoint in slice.endpoints.iter() {
-                let Some(fqdn) = endpoint.fqdn() else {
-                    continue;
-                };
-                let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
-                    continue;
-                };
-                match Name::parse(fqdn) {
-                    Ok(host) => {
-                        let (known, _) = hosts
-                            .entry(own)
-                            .or_insert_with(|| (BTreeSet::new(), &slice.key));
-                        known.insert(host);
-                    }
-                    Err(error) => {
-                        let message = format!("endpoint \"{fqdn}\" is not a host name: {error}");
-                        self.out.report(Kind::EndpointSlice, &slice.key, message);
-                    }
+        let room = self.limits.service.saturating_sub(self.out.records.len());
+        let all = slices.flat_map(|slice| slice.endpoints.iter().map(move |it| (slice, it)));
+        for (count, (slice, endpoint)) in all.enumerate() {
+            if count >= room {
+                self.is_over = true;
+                break;
+            }
+            let Some(fqdn) = endpoint.fqdn() else {
+                continue;
+            };
+            let Some(own) = self.endpoint_name(slice, &fqdn_label(endpoint, fqdn)) else {
+                continue;
+            };
+            match Name::parse(fqdn) {
+                Ok(host) => {
+                    let (known, _) = hosts
+                        .entry(own)
+                        .or_insert_with(|| (BTreeSet::new(), &slice.key));
+                    known.insert(host);
+                }
+                Err(error) => {
+                    let message = format!("endpoint \"{fqdn}\" is not a host name: {error}");
+                    self.out.report(Kind::EndpointSlice, &slice.key, message);
                 }
             }
         }
+        if hosts.is_empty() {
+            return;
+        }
+        let taken = self.out.records.iter().map(|record| record.owner.clone());
+        let taken: HashSet<Name> = taken.collect();
         for (own, (hosts, slice)) in hosts {
             let mut hosts = hosts.into_iter();
             let host = match (hosts.next(), hosts.next()) {
                 (Some(host), None) => Some(host),
                 (_, _) => None,
             };
-            let alone = self.out.records.iter().all(|record| record.owner != own);
-            match host.filter(|host| alone && *host != own) {
+            match host.filter(|host| !taken.contains(&own) && *host != own) {
                 Some(host) => self.push(&own, Rtype::CNAME, Rdata::name(&host)),
                 None => {
                     let message = format!(

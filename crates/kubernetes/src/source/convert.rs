@@ -21,6 +21,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -170,6 +171,8 @@ pub fn read(kind: Kind, object: Object<'_>, setting: &Setting, interner: &mut In
 /// An object's key, origin and metadata.
 struct Named {
     key: ObjectKey,
+    /// When it was created, seconds since 1970 UTC; 0 when unknown.
+    created_s: u64,
     origin: Origin,
     /// The Service of a slice, by label.
     service: Option<Arc<str>>,
@@ -225,6 +228,7 @@ impl Reader<'_> {
                     form,
                     ports,
                     endpoints,
+                    created_s: named.created_s,
                     origin,
                 };
                 Ok((named, Some(Fact::EndpointSlice(fact))))
@@ -286,8 +290,13 @@ impl Reader<'_> {
         let import = self.import_of_slice(&mut metadata.labels);
         let service = folded(metadata.labels.service_name).map(|name| self.interner.get(&name));
         let triggered = self.triggered(metadata.annotations);
+        // What is not a time as in RFC 3339, the API server's form, is unknown.
+        let created = metadata.creation_timestamp.unwrap_or_default();
+        let created: Option<Timestamp> = created.parse().ok();
+        let created_s = created.and_then(|at| u64::try_from(at.as_second()).ok());
         Ok(Named {
             key,
+            created_s: created_s.unwrap_or_default(),
             origin,
             service,
             import,
@@ -334,6 +343,7 @@ impl Reader<'_> {
             form,
             ports: self.service_ports(ports.unwrap_or_default()),
             external,
+            created_s: named.created_s,
             origin: named.origin.clone(),
         }
     }

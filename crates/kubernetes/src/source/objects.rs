@@ -29,6 +29,7 @@ pub(super) struct Metadata {
     pub(super) namespace: Option<String>,
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
+    pub(super) creation_timestamp: Option<String>,
     /// `labels`, of which only some are kept.
     #[serde(default)]
     pub(super) labels: Labels,

@@ -46,7 +46,7 @@ impl<'a> Renderer<'a> {
             return Vec::new();
         };
         let slices = self.state.slices_of_import(&import.key);
-        let rendered = render_import(import, slices, apex, self.plan.ttl);
+        let rendered = render_import(import, slices, apex, self.plan.ttl, &self.plan.limits);
         self.note(Kind::ServiceImport.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
     }
@@ -63,7 +63,13 @@ impl<'a> Renderer<'a> {
             .filter_map(|key| self.exposed_import(key))
             .map(|import| (import, self.state.slices_of_import(&import.key)))
             .collect();
-        import_pointers(address, &holders, &home.name, self.plan.ttl)
+        import_pointers(
+            address,
+            &holders,
+            &home.name,
+            self.plan.ttl,
+            &self.plan.limits,
+        )
     }
 
     /// Whether the PTRs of a node from an earlier run stay: they lead to imports, which were not listed yet.

@@ -67,7 +67,14 @@ impl<'a> Renderer<'a> {
         let base = external_name(key, apex).ok()?;
         if let Some(service) = self.named_outside(key) {
             let slices = self.state.slices_of(&service.key);
-            let rendered = render_external(service, slices, apex, reserved, &plan.settings);
+            let rendered = render_external(
+                service,
+                slices,
+                apex,
+                reserved,
+                &plan.settings,
+                &self.plan.limits,
+            );
             self.note(Kind::Service.of(key), rendered.problems);
             let nodes = nodes_of(rendered.records, apex);
             if !nodes.is_empty() {
@@ -102,7 +109,14 @@ impl<'a> Renderer<'a> {
         let holders = holders.iter().filter_map(|key| self.named_outside(key));
         let apex = &home.name;
         let own = reserved(home);
-        let records = external_pointers(address, holders, apex, &own, &plan.settings);
+        let records = external_pointers(
+            address,
+            holders,
+            apex,
+            &own,
+            &plan.settings,
+            &self.plan.limits,
+        );
         pointer_node(address, zone, records, || {
             apex_records(&zone.name, &zone.apex)
         })

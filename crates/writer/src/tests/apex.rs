@@ -26,6 +26,7 @@ fn service(name: &str, form: ServiceForm) -> Change {
         form,
         ports: [].into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     }))
 }
@@ -45,6 +46,7 @@ fn slice(service: &str, addresses: &[&str], port: u16) -> Change {
         .into(),
         endpoints: addresses.iter().map(endpoint).collect(),
         import: None,
+        created_s: 0,
         origin: Origin::default(),
     }))
 }
@@ -283,6 +285,7 @@ fn s48_the_name_server_of_an_external_zone_has_the_outer_addresses_of_the_servic
             form,
             ports: [].into(),
             external: external.map(Arc::new),
+            created_s: 0,
             origin: Origin::default(),
         }))
     };

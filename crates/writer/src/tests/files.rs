@@ -396,6 +396,7 @@ pub(super) fn at_address(address: &str) -> Fact {
         form: ServiceForm::ClusterIp([address.parse().unwrap()].into()),
         ports: [].into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }

@@ -172,6 +172,7 @@ fn service_number(number: u8) -> Fact {
         form: ServiceForm::ClusterIp([IpAddr::from([10, 0, 0, number])].into()),
         ports: Vec::new().into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }

@@ -9,6 +9,7 @@ fn imports() -> (Vec<Fact>, Vec<Fact>) {
             key: ObjectKey::new("a", name),
             form,
             ports: [].into(),
+            created_s: 0,
             origin: Origin::default(),
         })
     };
@@ -29,6 +30,7 @@ fn imports() -> (Vec<Fact>, Vec<Fact>) {
             },
         )]
         .into(),
+        created_s: 0,
         origin: Origin::default(),
     });
     let addresses = ["10.4.2.4".parse().unwrap()];

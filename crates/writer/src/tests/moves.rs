@@ -379,6 +379,7 @@ fn service(number: u64) -> Fact {
         form: ServiceForm::ClusterIp([IpAddr::from([10, 0, 0, last])].into()),
         ports: Vec::new().into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }

@@ -12,6 +12,7 @@ use super::worlds::any_fact;
 use super::*;
 
 const TTL: Ttl = Ttl::ZERO;
+const LIMITS: RecordLimits = RecordLimits::DEFAULT;
 
 /// What a name parses to, in text.
 type Parsed = (Branch, String, String, String);
@@ -117,13 +118,13 @@ proptest! {
                 Fact::Service(service) => {
                     let own = here.filter(|it| it.service.as_ref() == Some(&key.name));
                     let below = labels_below(&service.ports, own.clone(), false);
-                    let out = render_service(service, own.clone(), &zone, TTL);
+                    let out = render_service(service, own.clone(), &zone, TTL, &LIMITS);
                     check_owners((ZoneForm::Forward, &zone), &out.records, key, &below)?;
-                    let out = render_external(service, own.clone(), &zone, &[], &settings);
+                    let out = render_external(service, own.clone(), &zone, &[], &settings, &LIMITS);
                     check_owners((ZoneForm::External, &zone), &out.records, key, &below)?;
                     for address in own.clone().flat_map(|it| it.endpoints.iter()) {
                         for address in address.addresses.iter() {
-                            for record in pointers(*address, &[(service, own.clone())], &zone, TTL) {
+                            for record in pointers(*address, &[(service, own.clone())], &zone, TTL, &LIMITS) {
                                 let owner = record.owner.as_wire();
                                 let arpa: Name = "arpa.".parse().unwrap();
                                 let found = parse_name(ZoneForm::Reverse, &arpa, owner);
@@ -138,7 +139,7 @@ proptest! {
                     };
                     let own = here.filter(is_its);
                     let below = labels_below(&import.ports, own.clone(), true);
-                    let out = render_import(import, own, &zone, TTL);
+                    let out = render_import(import, own, &zone, TTL, &LIMITS);
                     check_owners((ZoneForm::Clusterset, &zone), &out.records, key, &below)?;
                 }
                 Fact::Pod(pod) => {

@@ -36,6 +36,7 @@ fn import(name: &str, form: ImportForm, ports: Arc<[Port]>) -> Fact {
         key: ObjectKey::new("a", name),
         form,
         ports,
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -68,6 +69,7 @@ fn slice(name: &str, endpoints: &[(&str, Option<&str>)], port: Option<u16>) -> F
             .into_iter()
             .collect(),
         endpoints: endpoints.iter().map(endpoint).collect(),
+        created_s: 0,
         origin: Origin::default(),
     })
 }
@@ -200,6 +202,7 @@ fn outer(name: &str, addresses: &[&str], hosts: &[&str]) -> Fact {
         form: ServiceForm::ClusterIp(["10.9.9.9".parse().unwrap()].into()),
         ports: http(),
         external: (!is_empty).then(|| Arc::new(external)),
+        created_s: 0,
         origin: Origin::default(),
     })
 }

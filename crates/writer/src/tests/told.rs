@@ -231,6 +231,7 @@ fn the_problems_of_one_cluster_do_not_hide_those_of_another() {
             form: ServiceForm::ExternalName(host.into()),
             ports: [].into(),
             external: None,
+            created_s: 0,
             origin: Origin::default(),
         })
     };

@@ -29,6 +29,7 @@ fn service(name: &str, form: ServiceForm) -> Fact {
         form,
         ports: [].into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     })
 }

@@ -61,6 +61,7 @@ fn any_service() -> impl Strategy<Value = Fact> {
             form,
             ports: ports.into(),
             external: external.map(Arc::new),
+            created_s: 0,
             origin: Origin::default(),
         })
     })
@@ -84,6 +85,7 @@ fn any_import() -> impl Strategy<Value = Fact> {
             key,
             form,
             ports: number.into_iter().map(port).collect(),
+            created_s: 0,
             origin: Origin::default(),
         })
     })
@@ -185,6 +187,7 @@ fn any_slice() -> impl Strategy<Value = Fact> {
                     } else {
                         endpoints.into()
                     },
+                    created_s: 0,
                     origin: Origin::default(),
                 })
             },
@@ -211,10 +214,15 @@ pub(super) fn any_options() -> impl Strategy<Value = ClusterPlan> {
         1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
     ];
     let bools = any::<(bool, bool, bool, bool, bool)>();
-    (bools, namespaces).prop_map(
+    let limits = prop_oneof![
+        Just(RecordLimits::DEFAULT),
+        (1..4_usize, 1..12_usize).prop_map(|(rrset, service)| RecordLimits { rrset, service }),
+    ];
+    (bools, namespaces, limits).prop_map(
         |(
             (with_pods, without_slices, hides_empty_services, with_imports, with_front),
             namespaces,
+            limits,
         )| {
             let mut kinds = Kinds::BASE;
             if with_imports {
@@ -239,6 +247,7 @@ pub(super) fn any_options() -> impl Strategy<Value = ClusterPlan> {
                 kinds,
                 namespaces,
                 hides_empty_services,
+                limits,
                 publishes_namespaces: true,
                 publishes_headless: true,
                 ..plan().plan
@@ -304,6 +313,7 @@ pub(super) fn same_options(options: &ClusterPlan) -> World {
         kinds: options.kinds,
         namespaces: options.namespaces.clone(),
         hides_empty_services: options.hides_empty_services,
+        limits: options.limits,
         publishes_namespaces: true,
         publishes_headless: true,
         ..plan().plan

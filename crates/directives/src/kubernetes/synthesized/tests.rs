@@ -141,6 +141,7 @@ fn headless_services() -> HeadlessServices {
         }]
         .into(),
         endpoints: [endpoint(1, "eu"), endpoint(2, "us")].into(),
+        created_s: 0,
         origin: Origin::default(),
     };
     let service = Service {
@@ -148,6 +149,7 @@ fn headless_services() -> HeadlessServices {
         form: ServiceForm::Headless,
         ports: [].into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     };
     let services = HeadlessServices::default();

@@ -223,7 +223,8 @@ fn same_import(old: &ServiceImport, new: &ServiceImport) -> bool {
         key,
         form,
         ports,
+        created_s,
         origin: _,
     } = new;
-    old.key == *key && old.form == *form && old.ports == *ports
+    old.key == *key && old.form == *form && old.ports == *ports && old.created_s == *created_s
 }

@@ -155,6 +155,7 @@ pub(super) fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
         form,
         ports,
         endpoints,
+        created_s,
         origin: _,
     } = new;
     old.key == *key
@@ -163,4 +164,5 @@ pub(super) fn same_slice(old: &EndpointSlice, new: &EndpointSlice) -> bool {
         && old.form == *form
         && old.ports == *ports
         && old.endpoints == *endpoints
+        && old.created_s == *created_s
 }

@@ -33,6 +33,7 @@ impl Reader<'_> {
             key: named.key.clone(),
             form,
             ports: self.service_ports(ports.unwrap_or_default()),
+            created_s: named.created_s,
             origin: named.origin.clone(),
         })
     }

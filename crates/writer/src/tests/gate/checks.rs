@@ -119,6 +119,7 @@ fn what_bind_refuses_is_said_once() {
             form: SliceForm::Ipv4,
             ports: Vec::new().into(),
             endpoints: (0..count).map(endpoint).collect(),
+            created_s: 0,
             origin: Origin::default(),
         })
     };
@@ -127,6 +128,7 @@ fn what_bind_refuses_is_said_once() {
         form: ServiceForm::Headless,
         ports: Vec::new().into(),
         external: None,
+        created_s: 0,
         origin: Origin::default(),
     });
     subject.list_all(0..0);

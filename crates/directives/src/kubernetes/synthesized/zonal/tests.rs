@@ -30,6 +30,7 @@ fn headless(name: &str, endpoints: Vec<Endpoint>) -> HeadlessService {
             form: ServiceForm::Headless,
             ports: [].into(),
             external: None,
+            created_s: 0,
             origin: Origin::default(),
         },
         slices: vec![EndpointSlice {
@@ -44,6 +45,7 @@ fn headless(name: &str, endpoints: Vec<Endpoint>) -> HeadlessService {
             }]
             .into(),
             endpoints: endpoints.into(),
+            created_s: 0,
             origin: Origin::default(),
         }],
     }
