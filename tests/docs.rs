@@ -150,6 +150,13 @@ fn every_option_of_k8s_external_stands_in_the_readme_and_no_other() {
 }
 
 #[test]
+fn every_option_of_etcd_stands_in_the_readme_and_no_other() {
+    let text = readme();
+    let documented = options_behind(&text, "Options of `etcd`");
+    check_options(&documented, "etcd");
+}
+
+#[test]
 fn every_handler_and_option_stands_in_the_reference_and_no_other() {
     let text =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/handlers.md")).unwrap();

@@ -129,6 +129,8 @@ fn zone_line(config: &Config, block: &ServerBlock, zone: &Name) -> String {
         }
     } else if let Some((_, file)) = block.file_zones().find(|(own, _)| *own == zone) {
         format!("the file {}", file.path.display())
+    } else if let Some((_, etcd)) = block.etcd_zones().find(|(own, _)| *own == zone) {
+        format!("the etcd at {}", etcd.endpoints.join(", "))
     } else if block.all().any(|catalog: &Catalog| catalog.zone == *zone) {
         "a catalog".to_owned()
     } else {

@@ -10,7 +10,7 @@ use history::each_record;
 use kubernetes::facts::Part;
 use kubernetes::schema::Problem;
 use kubernetes::source::SourceEvent;
-use ops::{RequestMetrics, SystemClock};
+use ops::{Clock, RequestMetrics, SystemClock};
 use provenance::Kind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -85,8 +85,6 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
         let handles = deployment.cluster(cluster).handles.clone();
         (cluster.plan.clone(), handles)
     });
-    let files = plan.files.iter();
-    let files = files.map(|file| (deployment.file(file).source, file.plan.clone()));
     let mut pipeline = Pipeline::new(
         Arc::clone(zones),
         clusters.collect(),
@@ -94,12 +92,20 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
         clock.clone(),
         Box::new(Problems),
     )
-    .with_files(files)
+    .with_files(deployment.files())
     .with_catalogs(plan.catalogs.clone());
     for file in &plan.files {
         let source = deployment.file(file).source;
         let event = read_once(file, clock.clone())?;
         pipeline.take(Input::File { source, event });
+    }
+    for etcd in &plan.etcd {
+        let source = deployment.etcd_source(etcd);
+        let clock: Arc<dyn Clock> = clock.clone();
+        let listed = etcd.source(&clock).list_once().await;
+        let zone = &etcd.plan.zone.name;
+        let event = listed.map_err(|why| anyhow::anyhow!("{zone}: etcd cannot be used: {why}"))?;
+        pipeline.take(Input::Etcd { source, event });
     }
     for cluster in &plan.clusters {
         let source = deployment.cluster(cluster).handles.source;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use writer::{CatalogPlan, FilePlan, PlanChange};
 
 use crate::plan::clusters::PlannedCluster;
+use crate::plan::etcd_zones::PlannedEtcd;
 use crate::plan::files::PlannedFile;
 use crate::plan::model::Plan;
 
@@ -28,6 +29,12 @@ pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
             changes.push(PlanChange::RemoveFile(file.plan.zone().clone()));
         }
     }
+    for etcd in &old.etcd {
+        let zone = &etcd.plan.zone.name;
+        if new.etcd(zone).is_none() {
+            changes.push(PlanChange::RemoveFile(zone.clone()));
+        }
+    }
     for catalog in &old.catalogs {
         if new.catalog(&catalog.zone).is_none() {
             changes.push(PlanChange::RemoveCatalog(catalog.zone.clone()));
@@ -41,6 +48,9 @@ pub(crate) fn difference(old: &Plan, new: &Plan) -> Vec<PlanChange> {
     }
     for file in &new.files {
         changes.extend(file_change(old.file(file.plan.zone()), file));
+    }
+    for etcd in &new.etcd {
+        changes.extend(etcd_change(old.etcd(&etcd.plan.zone.name), etcd));
     }
     for catalog in &new.catalogs {
         changes.extend(catalog_change(old.catalog(&catalog.zone), catalog));
@@ -98,6 +108,17 @@ fn file_change(old: Option<&PlannedFile>, new: &PlannedFile) -> Option<PlanChang
             Some(PlanChange::SetRetention { zone, retention })
         }
         (_, plan) => Some(PlanChange::SetFile(plan.clone())),
+    }
+}
+
+fn etcd_change(old: Option<&PlannedEtcd>, new: &PlannedEtcd) -> Option<PlanChange> {
+    match old {
+        Some(old) if old == new => None,
+        Some(old) if old.keeps_source(new) => Some(PlanChange::SetRetention {
+            zone: new.plan.zone.name.clone(),
+            retention: new.plan.zone.retention,
+        }),
+        Some(_) | None => Some(PlanChange::SetFile(new.file())),
     }
 }
 

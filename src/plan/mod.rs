@@ -6,6 +6,7 @@ pub(crate) mod catalogs;
 pub(crate) mod clients;
 pub(crate) mod clusters;
 pub(crate) mod difference;
+pub(crate) mod etcd_zones;
 pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod model;
@@ -13,5 +14,6 @@ pub(crate) mod zone_settings;
 
 pub use addresses::interface_addresses;
 pub use clusters::PlannedCluster;
+pub use etcd_zones::PlannedEtcd;
 pub use files::PlannedFile;
 pub use model::Plan;

@@ -11,6 +11,7 @@ use writer::CatalogPlan;
 use crate::plan::catalogs::plan_catalogs;
 use crate::plan::clients::plan_clients;
 use crate::plan::clusters::{PlannedCluster, plan_clusters};
+use crate::plan::etcd_zones::{PlannedEtcd, plan_etcd};
 use crate::plan::files::{PlannedFile, plan_file_zones, plan_overlays};
 
 /// A configuration as values.
@@ -20,6 +21,8 @@ pub struct Plan {
     pub clusters: Vec<PlannedCluster>,
     /// The zone files, in the order of the file.
     pub files: Vec<PlannedFile>,
+    /// The zones from etcd, in the order of the file.
+    pub etcd: Vec<PlannedEtcd>,
     /// The catalogs, in the order of the file.
     pub catalogs: Vec<CatalogPlan>,
     /// All zones, in the order of the file.
@@ -59,6 +62,11 @@ impl Plan {
         self.files.iter().find(|file| file.plan.zone() == zone)
     }
 
+    /// A zone from etcd.
+    pub(crate) fn etcd(&self, zone: &Name) -> Option<&PlannedEtcd> {
+        self.etcd.iter().find(|it| it.plan.zone.name == *zone)
+    }
+
     /// A catalog, by its own zone.
     pub(crate) fn catalog(&self, zone: &Name) -> Option<&CatalogPlan> {
         self.catalogs.iter().find(|catalog| catalog.zone == *zone)
@@ -76,10 +84,12 @@ impl Plan {
             plan_overlays(config, &cluster.plan, &mut files);
         }
         plan_file_zones(config, &mut zones, &mut files);
+        let etcd = plan_etcd(config, &mut zones, local);
         let catalogs = plan_catalogs(config, &mut zones);
         Self {
             clusters,
             files,
+            etcd,
             catalogs,
             zones,
         }

@@ -19,6 +19,7 @@ use zonefile::follow::FileStats;
 
 use crate::plan::clients::home_of;
 use crate::plan::clusters::PlannedCluster;
+use crate::plan::etcd_zones::PlannedEtcd;
 use crate::plan::files::PlannedFile;
 use crate::plan::model::Plan;
 
@@ -50,6 +51,8 @@ pub(crate) struct Deployment {
     clusters: BTreeMap<Name, DeployedCluster>,
     /// By zone.
     files: BTreeMap<Name, DeployedFile>,
+    /// The sources of zones from etcd, by zone.
+    etcd: BTreeMap<Name, SourceId>,
     /// The next number of a source.
     next_source: u64,
     /// The zones whose content has the same source as before. They are no more stale than they were.
@@ -105,7 +108,15 @@ impl Deployment {
             };
             files.insert(zone.clone(), deployed);
         }
+        let mut etcd = BTreeMap::new();
+        for new in &plan.etcd {
+            let zone = &new.plan.zone.name;
+            let running = before.plan.etcd(zone).filter(|old| old.keeps_source(new));
+            let running = running.and_then(|_| before.etcd.get(zone)).copied();
+            etcd.insert(zone.clone(), running.unwrap_or_else(&mut new_source));
+        }
         Self {
+            etcd,
             zones: Arc::new(ZoneSet::new(zones)),
             clusters,
             files,
@@ -130,10 +141,16 @@ impl Deployment {
                 old.is_some_and(|old| old.settings == new.settings)
             }
             // The zone is a cluster's.
-            FilePlan::Overlay { .. } => false,
+            FilePlan::Overlay { .. } | FilePlan::Etcd(_) => false,
         };
         let files = new.files.iter().filter(is_same);
         unmoved.extend(files.map(|file| file.plan.zone().clone()));
+        let is_same = |new: &&PlannedEtcd| {
+            let old = self.plan.etcd(&new.plan.zone.name);
+            old.is_some_and(|old| old.access == new.access && old.plan.layout == new.plan.layout)
+        };
+        let etcd = new.etcd.iter().filter(is_same);
+        unmoved.extend(etcd.map(|it| it.plan.zone.name.clone()));
         let catalogs = new.catalogs.iter().map(|catalog| &catalog.zone);
         unmoved.extend(
             catalogs
@@ -153,11 +170,25 @@ impl Deployment {
         &self.files[of.plan.zone()]
     }
 
+    /// The number of the source of a zone from etcd.
+    pub(crate) fn etcd_source(&self, of: &PlannedEtcd) -> SourceId {
+        self.etcd[&of.plan.zone.name]
+    }
+
+    /// The zones of the writer that are no cluster's, with the numbers of their sources.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (SourceId, FilePlan)> {
+        let files = self.plan.files.iter();
+        let files = files.map(|file| (self.file(file).source, file.plan.clone()));
+        let etcd = self.plan.etcd.iter();
+        files.chain(etcd.map(|it| (self.etcd_source(it), it.file())))
+    }
+
     /// The numbers of all sources and followers of files.
     pub(crate) fn sources(&self) -> BTreeSet<SourceId> {
         let of_clusters = self.clusters.values().map(|it| it.handles.source);
         let of_files = self.files.values().map(|it| it.source);
-        of_clusters.chain(of_files).collect()
+        let of_etcd = self.etcd.values().copied();
+        of_clusters.chain(of_files).chain(of_etcd).collect()
     }
 
     /// The input that brings the running writer from another deployment to this one.
@@ -176,7 +207,10 @@ impl Deployment {
             zones: Arc::clone(&self.zones),
             unmoved: self.unmoved.clone(),
             clusters: clusters.collect(),
-            files: files.map(|(zone, it)| (zone.clone(), it.source)).collect(),
+            files: files
+                .map(|(zone, it)| (zone.clone(), it.source))
+                .chain(self.etcd.clone())
+                .collect(),
             cause,
             awaits_secondaries,
             done,

@@ -100,6 +100,7 @@ impl Data {
             metrics: Arc::clone(&around.metrics),
             problems: Arc::clone(&observed.problems),
             warnings: Arc::clone(&observed.warnings),
+            left_out: Arc::clone(&observed.left_out),
             peers: Arc::clone(&observed.peers),
             awaits_secondaries: awaits_secondaries.then_some(next_ask),
             change,
@@ -206,6 +207,18 @@ impl Data {
                     None => OpenFile::read_at_start(file, &deployment, clock),
                 };
                 file.follow(source, &inputs, &stop, tasks);
+            }
+        }
+        for zone in &deployment.plan.etcd {
+            let number = deployment.etcd_source(zone);
+            if let Some(cancel) = self.starts(number) {
+                let source = zone.source(clock);
+                let sender = SourceSender::new(number, inputs.clone());
+                let stop = cancel.clone();
+                tasks.spawn_until("etcd", &stop, async move {
+                    source.run(|event| sender.send_etcd(event), cancel).await;
+                    Ok::<_, std::convert::Infallible>(())
+                });
             }
         }
         for cluster in &deployment.plan.clusters {

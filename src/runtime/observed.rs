@@ -55,6 +55,8 @@ pub(crate) struct Observed {
     pub(crate) problems: Arc<Mutex<Vec<String>>>,
     /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
     pub(crate) warnings: Warnings,
+    /// What keys of etcd lack, for status.
+    pub(crate) left_out: Warnings,
     /// Peers with a later serial than ours. The lock protects the map for one change or one reading.
     pub(crate) peers: PeersAheadOfUs,
     /// The sockets on which the server listens.
@@ -79,6 +81,7 @@ impl Observed {
             common: common.clone(),
             problems: Arc::default(),
             warnings: Arc::default(),
+            left_out: Arc::default(),
             peers: Arc::default(),
             listening: Arc::clone(listening),
             clock: Arc::clone(clock),
@@ -93,6 +96,7 @@ impl Observed {
             common: self.common.clone(),
             problems: Arc::clone(&self.problems),
             warnings: Arc::clone(&self.warnings),
+            left_out: Arc::clone(&self.left_out),
             peers: Arc::clone(&self.peers),
             listening: Arc::clone(&self.listening),
             clock: Arc::clone(&self.clock),
@@ -188,6 +192,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
         .collect();
     problems.extend(lock(&observed.problems));
     problems.extend(lock_warnings(&observed.warnings));
+    problems.extend(lock_warnings(&observed.left_out));
     let files = plan.files.iter();
     problems.extend(files.flat_map(|file| observed.deployment.file(file).stats.problems()));
     let peers = observed.peers.lock();

@@ -1,5 +1,6 @@
 //! The writer's thread: opens the store there, restores what it held, runs the pipeline, closes it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -135,6 +136,8 @@ pub(crate) struct Writer {
     pub(crate) problems: Arc<std::sync::Mutex<Vec<String>>>,
     /// What some secondaries refuse, for status.
     pub(crate) warnings: Warnings,
+    /// What keys of etcd lack, for status.
+    pub(crate) left_out: Warnings,
     /// Peers with a later serial than ours, for status.
     pub(crate) peers: PeersAheadOfUs,
     /// The asking of secondaries that has to end before anything is published.
@@ -171,6 +174,7 @@ impl Writer {
             metrics,
             problems,
             warnings,
+            left_out,
             peers,
             awaits_secondaries,
             change,
@@ -190,14 +194,13 @@ impl Writer {
             metrics,
             problems,
             warnings,
+            left_out,
             peers,
         });
         let clusters = plan.clusters.iter().map(|cluster| {
             let handles = deployment.cluster(cluster).handles.clone();
             (cluster.plan.clone(), handles)
         });
-        let files = plan.files.iter();
-        let files = files.map(|file| (deployment.file(file).source, file.plan.clone()));
         let store = JournalStore {
             journal,
             holds,
@@ -211,7 +214,7 @@ impl Writer {
             observer,
         );
         let pipeline = pipeline
-            .with_files(files)
+            .with_files(deployment.files())
             .with_catalogs(plan.catalogs.clone())
             .with_holds(going_on, over)
             .with_batch(batch)
@@ -245,11 +248,17 @@ fn restore_all(journal: &mut Journal, deployment: &Deployment, now_ms: u64) -> a
     let of_clusters = clusters.map(|zone| (&zone.name, zone.retention));
     let of_files = plan.files.iter().filter_map(|file| match &file.plan {
         FilePlan::Zone { zone, retention } => Some((zone, *retention)),
-        FilePlan::Overlay { zone: _ } => None,
+        FilePlan::Overlay { zone: _ } | FilePlan::Etcd(_) => None,
     });
+    let of_etcd = plan.etcd.iter().map(|it| &it.plan.zone);
+    let of_etcd = of_etcd.map(|zone| (&zone.name, zone.retention));
     let of_catalogs = plan.catalogs.iter();
     let of_catalogs = of_catalogs.map(|catalog| (&catalog.zone, catalog.retention));
-    for (name, retention) in of_clusters.chain(of_files).chain(of_catalogs) {
+    for (name, retention) in of_clusters
+        .chain(of_files)
+        .chain(of_etcd)
+        .chain(of_catalogs)
+    {
         if let Some(zone) = deployment.zones.get(name) {
             journal.set_retention(name, retention);
             restore(journal, zone, retention, now_ms)?;
@@ -326,11 +335,18 @@ struct Ears {
     problems: Arc<std::sync::Mutex<Vec<String>>>,
     /// What some secondaries refuse, for status.
     warnings: Warnings,
+    /// What keys of etcd lack, for status.
+    left_out: Warnings,
     /// Peers with a later serial than ours, for status.
     peers: PeersAheadOfUs,
 }
 
 impl Observer for Ears {
+    fn left_out(&self, zone: &Name, all: &BTreeSet<String>) {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        left_out.insert(zone.clone(), all.iter().cloned().collect());
+    }
+
     fn gate(&self, zone: &Name, event: &GateEvent) {
         let outcome = event.as_str();
         match event {

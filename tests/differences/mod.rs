@@ -5,6 +5,7 @@
 //! without a rule fails the comparison, and so does a rule that nothing needs. All others name the tests that show them.
 
 mod answers;
+mod etcd;
 mod handlers;
 mod kind;
 mod logs;
@@ -27,6 +28,7 @@ pub fn all() -> impl Iterator<Item = &'static Difference> {
         start::ROWS,
         names::ROWS,
         answers::ROWS,
+        etcd::ROWS,
         transfers::ROWS,
         handlers::ROWS,
         messages::ROWS,

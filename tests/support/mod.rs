@@ -17,6 +17,7 @@ pub mod cases;
 pub mod certificates;
 pub mod contents;
 pub mod doh;
+pub mod etcd;
 pub mod fleet;
 pub mod lists;
 pub mod needs;

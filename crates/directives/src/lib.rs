@@ -19,6 +19,7 @@ mod cookies;
 mod debug;
 mod dns64;
 mod errors;
+mod etcd;
 mod file;
 mod forward;
 mod gate;

@@ -431,7 +431,9 @@ pub(super) fn cause_text(cause: &Cause) -> String {
         known.push(format!("uid {}", origin.uid));
     }
     if !origin.resource_version.is_empty() {
-        known.push(format!("resourceVersion {}", origin.resource_version));
+        // Only keys of etcd have a revision and no kind.
+        let word = kind.map_or("revision", |_| "resourceVersion");
+        known.push(format!("{word} {}", origin.resource_version));
     }
     if !origin.manager.is_empty() {
         let done = match &*origin.operation {

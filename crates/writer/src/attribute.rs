@@ -59,7 +59,7 @@ pub(super) fn name_vanished(
 ) {
     let is_unnamed = |group: &Vec<Cause>| {
         let mut causes = group.iter();
-        causes.all(|cause| cause.verb == Verb::Vanished && cause.kind.is_none())
+        causes.all(|cause| cause.verb == Verb::Vanished && !is_object(cause))
     };
     let unnamed: Vec<bool> = draft.causes.iter().map(is_unnamed).collect();
     if !unnamed.contains(&true) {
@@ -86,11 +86,16 @@ pub(super) fn name_vanished(
     forget_unused(draft);
 }
 
+/// Whether a cause is an object or a key of etcd.
+fn is_object(cause: &Cause) -> bool {
+    cause.kind.is_some() || !cause.origin.resource_version.is_empty()
+}
+
 /// The objects behind a record, as what is gone; its namespace only where nothing else is known.
 fn vanished(causes: Vec<Cause>) -> Vec<Cause> {
     let is_own = |cause: &Cause| cause.kind.is_some_and(|kind| kind != Kind::Namespace);
     let has_own = causes.iter().any(is_own);
-    let objects = causes.into_iter().filter(|cause| cause.kind.is_some());
+    let objects = causes.into_iter().filter(is_object);
     let objects = objects.filter(|cause| is_own(cause) || !has_own);
     let gone = |cause| Cause {
         verb: Verb::Vanished,

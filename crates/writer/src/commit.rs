@@ -71,10 +71,8 @@ impl<S: Store> Pipeline<S> {
             return None;
         }
         let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.zones);
-        let of_files = self.files.iter().filter_map(|(_, held)| held.own());
-        let guards = of_clusters
-            .map(|zone| &zone.guard)
-            .chain(of_files.map(|zone| &zone.guard));
+        let of_files = self.files.iter().filter_map(|(_, held)| held.guard());
+        let guards = of_clusters.map(|zone| &zone.guard).chain(of_files);
         guards.filter_map(|guard| guard.deadline(now)).min()
     }
 

@@ -164,6 +164,9 @@ impl<S: Store> Pipeline<S> {
             HeldFile::Zone(own) => {
                 loose.zones.insert(zone.clone(), (own.guard, None));
             }
+            HeldFile::Etcd(own) => {
+                loose.zones.insert(zone.clone(), (own.guard, None));
+            }
             HeldFile::Overlay(_) => {
                 // The cluster may have been taken out before.
                 if let Some((_, overlay)) = loose.zones.get_mut(zone) {
@@ -315,6 +318,14 @@ impl<S: Store> Pipeline<S> {
                     own.guard.restart(&own.zone);
                 }
             }
+            Some((_, HeldFile::Etcd(own))) => {
+                if let Some((guard, _)) = loose.zones.remove(&zone) {
+                    let gate = own.guard.gate;
+                    own.guard = guard;
+                    own.guard.gate = gate;
+                    own.guard.restart(&own.zone);
+                }
+            }
             Some((_, HeldFile::Overlay(_))) | None => {
                 if let Some((_, guard)) = self.guard_of(&zone) {
                     guard.await_rendering();
@@ -330,6 +341,11 @@ impl<S: Store> Pipeline<S> {
                 && own.zone.apex() == zone
             {
                 own.retention = retention;
+            }
+            if let HeldFile::Etcd(own) = held
+                && own.zone.apex() == zone
+            {
+                own.plan.zone.retention = retention;
             }
         }
         for catalog in &mut self.catalogs {
@@ -420,6 +436,7 @@ fn retentions(change: &PlanChange) -> Vec<(&Name, Retention)> {
         }
         PlanChange::SetFile(FilePlan::Zone { zone, retention })
         | PlanChange::SetRetention { zone, retention } => vec![(zone, *retention)],
+        PlanChange::SetFile(FilePlan::Etcd(plan)) => vec![(&plan.zone.name, plan.zone.retention)],
         PlanChange::SetCatalog(catalog) => vec![(&catalog.zone, catalog.retention)],
         PlanChange::SetFile(FilePlan::Overlay { .. })
         | PlanChange::RemoveCluster(_)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dns::{Name, Serial};
+use etcd::source::EtcdEvent;
 use ops::millis;
 use provenance::Verb;
 use zone::journal::Retention;
@@ -12,6 +13,7 @@ use zonefile::ZoneFile;
 use zonefile::follow::FileEvent;
 
 use crate::cluster::Cluster;
+use crate::etcd_zone::EtcdZone;
 use crate::guard::{Guard, Now, Ready};
 use crate::overlay::{FileCauses, Overlay};
 use crate::plan::FilePlan;
@@ -27,6 +29,8 @@ pub(super) enum HeldFile {
     Zone(Box<FileZone>),
     /// A file under this zone of a cluster.
     Overlay(Name),
+    /// A zone from etcd.
+    Etcd(Box<EtcdZone>),
 }
 
 /// A zone that is a file.
@@ -49,13 +53,15 @@ impl HeldFile {
         match self {
             Self::Zone(own) => own.zone.apex(),
             Self::Overlay(zone) => zone,
+            Self::Etcd(own) => own.zone.apex(),
         }
     }
 
-    /// The zone, if it is one of its own.
-    pub(super) fn own(&self) -> Option<&FileZone> {
+    /// The guard, if it is a zone of its own.
+    pub(super) fn guard(&self) -> Option<&Guard> {
         match self {
-            Self::Zone(own) => Some(own),
+            Self::Zone(own) => Some(&own.guard),
+            Self::Etcd(own) => Some(&own.guard),
             Self::Overlay(_) => None,
         }
     }
@@ -64,6 +70,7 @@ impl HeldFile {
     pub(super) fn guarded(&mut self) -> Option<(&Arc<Zone>, &mut Guard)> {
         match self {
             Self::Zone(own) => Some((&own.zone, &mut own.guard)),
+            Self::Etcd(own) => Some((&own.zone, &mut own.guard)),
             Self::Overlay(_) => None,
         }
     }
@@ -95,6 +102,7 @@ impl<S: Store> Pipeline<S> {
                 }
                 HeldFile::Overlay(zone)
             }
+            FilePlan::Etcd(plan) => HeldFile::Etcd(Box::new(EtcdZone::new(*plan, &self.zones))),
         };
         self.files.push((source, held));
     }
@@ -113,7 +121,7 @@ impl<S: Store> Pipeline<S> {
         let mut files = self.files.iter_mut();
         let held = files.find(|(known, _)| *known == source);
         match (event, held.map(|(_, held)| held)) {
-            (_, None) => {}
+            (_, None | Some(HeldFile::Etcd(_))) => {}
             (FileEvent::Read { content, seen }, Some(HeldFile::Zone(own))) => {
                 own.content = Some((content, true));
                 own.bad_since_ms = None;
@@ -155,11 +163,27 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
+    /// Takes an event of etcd.
+    pub(super) fn take_etcd(&mut self, source: SourceId, event: EtcdEvent) {
+        let mut files = self.files.iter_mut();
+        let held = files.find(|(known, _)| *known == source);
+        if let Some((_, HeldFile::Etcd(own))) = held
+            && let Some(seen) = own.take(event)
+        {
+            note_seen(&mut self.seen, seen);
+        }
+    }
+
     /// Adds drafts of zones that are files.
     pub(super) fn file_drafts(&mut self, now: Now, ready: &mut Vec<Ready>) {
         for (_, held) in &mut self.files {
-            let HeldFile::Zone(own) = held else {
-                continue;
+            let own = match held {
+                HeldFile::Zone(own) => own,
+                HeldFile::Etcd(own) => {
+                    ready.extend(own.render(now));
+                    continue;
+                }
+                HeldFile::Overlay(_) => continue,
             };
             let FileZone {
                 zone,
@@ -195,6 +219,12 @@ impl<S: Store> Pipeline<S> {
             {
                 *due = false;
                 own.zone.set_stale_since_ms(own.bad_since_ms);
+            }
+            if let HeldFile::Etcd(own) = held
+                && let apex = own.zone.apex().clone()
+                && let Some(all) = own.settle()
+            {
+                self.observer.left_out(&apex, all);
             }
         }
     }

@@ -12,6 +12,7 @@ mod catalog;
 mod cluster;
 mod commit;
 mod configure;
+mod etcd_zone;
 mod files;
 mod gauges;
 mod guard;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use dns::{Name, RrRef, Serial};
+use etcd::source::EtcdEvent;
 use kubernetes::schema::Problem;
 use kubernetes::source::SourceEvent;
 use ops::Clock;
@@ -59,7 +61,7 @@ pub use configure::Configure;
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, HoldOrder, Restored, Target};
 pub use name::service_node;
-pub use plan::{CatalogPlan, ClusterPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
+pub use plan::{CatalogPlan, ClusterPlan, EtcdPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
 pub use sender::{AskId, SourceId, SourceSender};
 pub use triggered::ServiceKind;
 pub use why::Reason;
@@ -106,6 +108,13 @@ pub enum Input {
         source: SourceId,
         /// The reading.
         event: FileEvent,
+    },
+    /// An event of etcd.
+    Etcd {
+        /// The number of the source.
+        source: SourceId,
+        /// Its event.
+        event: EtcdEvent,
     },
     /// The configuration changed.
     Configure(Box<Configure>),
@@ -249,6 +258,10 @@ pub trait Observer: Send {
     /// The warnings of a zone changed: all, and the new ones.
     fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
         let (_zone, _all, _new) = (zone, all, new);
+    }
+    /// What keys of etcd lack in a zone, and why, has changed: all of it.
+    fn left_out(&self, zone: &Name, all: &BTreeSet<String>) {
+        let (_zone, _all) = (zone, all);
     }
     /// A peer has a serial that is not before ours. The next serial is above it if `counts`.
     fn peer_is_ahead(&self, reported: &PeerSerial, counts: bool) {
@@ -400,6 +413,7 @@ impl<S: Store> Pipeline<S> {
         match input {
             Input::Source { source, event } => self.take_event(source, event),
             Input::File { source, event } => self.take_file(source, event),
+            Input::Etcd { source, event } => self.take_etcd(source, event),
             Input::Configure(configure) => self.configure(*configure),
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
             Input::Advance {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use dns::{Name, Soa, Ttl};
+use etcd::{Layout, Settings};
 use kubernetes::facts::{HeadlessService, Kinds, Service, ServiceForm, State};
 use kubernetes::schema::{ApexSettings, CatalogMember, ExternalSettings, Front, RecordLimits};
 use provenance::ObjectKey;
@@ -41,7 +42,7 @@ impl ExternalPlan {
     }
 }
 
-/// The use of a file.
+/// The use of a file, or the source of another zone that no cluster has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePlan {
     /// A zone of its own.
@@ -56,6 +57,21 @@ pub enum FilePlan {
         /// That zone.
         zone: Name,
     },
+    /// A zone from etcd.
+    Etcd(Box<EtcdPlan>),
+}
+
+/// A zone from etcd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EtcdPlan {
+    /// The zone.
+    pub zone: ZonePlan,
+    /// The place of its keys.
+    pub layout: Layout,
+    /// How its keys are rendered.
+    pub settings: Settings,
+    /// Whether keys below `dns/ns` name the servers, because the configuration names none.
+    pub reads_servers: bool,
 }
 
 impl FilePlan {
@@ -64,6 +80,7 @@ impl FilePlan {
     pub const fn zone(&self) -> &Name {
         match self {
             Self::Zone { zone, .. } | Self::Overlay { zone } => zone,
+            Self::Etcd(plan) => &plan.zone.name,
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn render_dirty(
         renderer.external_service(key, causes);
     }
     if new_imports {
-        let whole = WholeCauses::beside(&mut causes, plan);
+        let whole = WholeCauses::beside(&mut causes, &plan.source);
         renderer.gone.clone_from(&whole.vanished);
         renderer.clusterset_zones(dirty, &whole);
         renderer.reverse_zones(dirty, &whole);
@@ -86,7 +86,7 @@ pub(super) fn render_dirty(
     }
     renderer.apexes(dirty);
     if !tops.is_empty() {
-        let whole = WholeCauses::beside(&mut causes, plan);
+        let whole = WholeCauses::beside(&mut causes, &plan.source);
         renderer.configured_tops(tops, &whole.configured);
     }
     let work = [
@@ -105,7 +105,7 @@ pub(super) fn render_all(
     zones: &[ClusterZone],
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let whole = WholeCauses::beside(&mut causes, plan);
+    let whole = WholeCauses::beside(&mut causes, &plan.source);
     let mut renderer = Renderer::new(state, plan, zones, true);
     renderer.gone.clone_from(&whole.vanished);
     for place in 0..plan.forward.len() {

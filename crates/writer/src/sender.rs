@@ -1,5 +1,6 @@
 //! The numbers of sources, and how their events reach the writer.
 
+use etcd::source::EtcdEvent;
 use kubernetes::source::{EventSink, SourceEvent, Unheard};
 use tokio::sync::mpsc;
 use zonefile::follow::FileEvent;
@@ -36,6 +37,13 @@ impl SourceSender {
             .send(Input::File { source, event })
             .await
             .is_ok()
+    }
+
+    /// Sends an event of etcd. False when the writer has ended.
+    pub async fn send_etcd(&self, event: EtcdEvent) -> bool {
+        let source = self.source;
+        let sent = self.inputs.send(Input::Etcd { source, event });
+        sent.await.is_ok()
     }
 }
 

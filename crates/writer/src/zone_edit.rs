@@ -8,7 +8,7 @@ use kubernetes::schema::{apex_records, soa};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use zone::{Draft, Edit, Node};
 
-use crate::plan::{ClusterPlan, ZonePlan};
+use crate::plan::ZonePlan;
 
 /// The edit of one zone and the groups of causes that its tags name.
 #[derive(Debug)]
@@ -126,10 +126,10 @@ pub(crate) struct WholeCauses {
 
 impl WholeCauses {
     /// Appends them to others; gives their places.
-    pub(crate) fn beside(causes: &mut Vec<Cause>, plan: &ClusterPlan) -> Self {
+    pub(crate) fn beside(causes: &mut Vec<Cause>, source: &str) -> Self {
         let mut whole = |verb| {
             let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
-            let key = ObjectKey::new("", &plan.source);
+            let key = ObjectKey::new("", source);
             causes.push(Cause {
                 verb,
                 kind: None,

@@ -120,7 +120,8 @@ impl Zoned for Apex {
 
     fn candidates(block: &ServerBlock) -> Vec<&Name> {
         let catalogs = block.all::<Catalog>().map(|catalog| &catalog.zone);
-        block.cluster_zones().chain(catalogs).collect()
+        let etcd = block.etcd_zones().map(|(zone, _)| zone);
+        block.cluster_zones().chain(etcd).chain(catalogs).collect()
     }
 }
 
@@ -254,8 +255,14 @@ fn check_name_server(
 
 /// Whether a name of an external zone may be a Service's external name.
 fn may_be_service(form: Option<Form<'_>>, zone: &Name, name: &Name) -> bool {
-    let Some(Form::External(external)) = form else {
-        return false;
+    let external = match form {
+        Some(Form::External(external)) => external,
+        // A key may give it an address.
+        Some(Form::Etcd(_)) => return name.is_within(zone),
+        Some(
+            Form::Forward(_) | Form::Clusterset(_) | Form::Reverse(_) | Form::ExternalReverse(_),
+        )
+        | None => return false,
     };
     // Names of a namespace with the apex label are not written.
     let own = zone.child(&external.apex_label);

@@ -1,11 +1,12 @@
 //! The names that the zones of a block lack and leave to `forward`.
 //!
-//! The directives that have a zone are its layers, one behind the other: `k8s_external`, `kubernetes`, `file`. A query
+//! The directives that have a zone are its layers, one behind the other: `k8s_external`, `kubernetes`, `file`, `etcd`. A query
 //! passes all of them before it reaches `forward`, so every layer must have `fallthrough` for the name.
 
 use dns::Name;
 
 use crate::config::block::ServerBlock;
+use crate::etcd::Etcd;
 use crate::file::ZoneFile;
 use crate::k8s_external::External;
 use crate::kubernetes::Kubernetes;
@@ -24,7 +25,8 @@ impl ServerBlock {
         let external = self.all().map(of_external).collect();
         let clusters = self.clusters().map(of_cluster).collect();
         let files = self.all().map(of_file).collect();
-        let kinds: [Vec<Layer<'_>>; 3] = [external, clusters, files];
+        let etcd = self.all().map(of_etcd).collect();
+        let kinds: [Vec<Layer<'_>>; 4] = [external, clusters, files, etcd];
         let layers = kinds.iter().filter_map(|kind| closest(kind, zone));
         layers.fold(vec![zone.clone()], |names, layer| common(&names, layer))
     }
@@ -49,6 +51,10 @@ fn of_cluster(cluster: &Kubernetes) -> Layer<'_> {
 
 fn of_file(file: &ZoneFile) -> Layer<'_> {
     (file.zones.iter().collect(), &file.fallthrough)
+}
+
+fn of_etcd(etcd: &Etcd) -> Layer<'_> {
+    (etcd.zones.iter().collect(), &etcd.fallthrough)
 }
 
 /// What the directive leaves to the next whose zone is the longest that holds a name.

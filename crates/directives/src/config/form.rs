@@ -4,6 +4,7 @@ use dns::Name;
 use kubernetes::schema::{NAME_SERVER, ZoneForm};
 
 use crate::config::block::ServerBlock;
+use crate::etcd::Etcd;
 use crate::k8s_external::External;
 use crate::kubernetes::Kubernetes;
 
@@ -20,6 +21,8 @@ pub enum Form<'a> {
     External(&'a External),
     /// The external addresses of a cluster.
     ExternalReverse(&'a External),
+    /// Keys of etcd.
+    Etcd(&'a Etcd),
 }
 
 impl<'a> Form<'a> {
@@ -29,7 +32,7 @@ impl<'a> Form<'a> {
         match self {
             Self::Forward(_) => ZoneForm::Forward,
             Self::Clusterset(_) => ZoneForm::Clusterset,
-            Self::Reverse(_) | Self::ExternalReverse(_) => ZoneForm::Reverse,
+            Self::Reverse(_) | Self::ExternalReverse(_) | Self::Etcd(_) => ZoneForm::Reverse,
             Self::External(_) => ZoneForm::External,
         }
     }
@@ -42,7 +45,7 @@ impl<'a> Form<'a> {
         'a: 'z,
     {
         let home = match self {
-            Self::Forward(_) | Self::External(_) => None,
+            Self::Forward(_) | Self::External(_) | Self::Etcd(_) => None,
             Self::Clusterset(cluster) | Self::Reverse(cluster) => cluster.home(),
             Self::ExternalReverse(external) => external.forward_zones.first(),
         };
@@ -53,7 +56,9 @@ impl<'a> Form<'a> {
     #[must_use]
     pub fn default_name_server(&self, zone: &Name) -> Name {
         let [host, label] = match self {
-            Self::Forward(_) | Self::Clusterset(_) | Self::Reverse(_) => NAME_SERVER,
+            Self::Forward(_) | Self::Clusterset(_) | Self::Reverse(_) | Self::Etcd(_) => {
+                NAME_SERVER
+            }
             Self::External(external) | Self::ExternalReverse(external) => {
                 ["ns1", external.apex_label.as_str()]
             }
@@ -65,7 +70,7 @@ impl<'a> Form<'a> {
 }
 
 impl ServerBlock {
-    /// The form of a zone that a directive of this block writes from a cluster.
+    /// The form of a zone that a directive of this block writes from a cluster or from etcd.
     #[must_use]
     pub fn form_of(&self, zone: &Name) -> Option<Form<'_>> {
         let of_clusters = self.clusters().find_map(|it| {
@@ -78,7 +83,9 @@ impl ServerBlock {
                 is_its.then_some(Form::Reverse(it))
             }
         });
-        of_clusters.or_else(|| {
+        let of_etcd = self.etcd_zones().find(|(own, _)| *own == zone);
+        let of_etcd = of_etcd.map(|(_, etcd)| Form::Etcd(etcd));
+        of_clusters.or(of_etcd).or_else(|| {
             let external = self.get::<External>()?;
             if external.forward_zones.contains(zone) {
                 Some(Form::External(external))

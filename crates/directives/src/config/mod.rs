@@ -38,6 +38,7 @@ pub use crate::cookies::Cookies;
 pub use crate::debug::DebugLines;
 pub use crate::dns64::Dns64;
 pub use crate::errors::{Consolidate, Errors, Level};
+pub use crate::etcd::{Etcd, Password};
 pub use crate::file::ZoneFile;
 pub use crate::forward::{
     DohMethod, Forward, ForwardPolicy, HealthCheck, Target, TargetHost, TargetScheme, TlsFiles,

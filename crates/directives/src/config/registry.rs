@@ -209,10 +209,7 @@ static REGISTRY: &[Entry] = &[
         "secondary",
         "zonewright is a primary only: forward the zone to a server that has it (`forward ZONE ADDRESS`), or let BIND, Knot or NSD be secondaries of both primaries and answer the clients",
     ),
-    refused(
-        "etcd",
-        "names come only from the cluster and from zone files, not from etcd",
-    ),
+    directive::<crate::etcd::Etcd>(),
     directive::<crate::r#loop::Loop>(),
     directive::<crate::forward::Forward>(),
     refused(

@@ -5,6 +5,7 @@ use dns::Name;
 
 use crate::catalog::Catalog;
 use crate::config::block::ServerBlock;
+use crate::etcd::Etcd;
 use crate::file::ZoneFile;
 use crate::k8s_external::External;
 use crate::kubernetes::Kubernetes;
@@ -35,10 +36,17 @@ impl ServerBlock {
             .filter(|(zone, _)| !self.is_of_cluster(zone))
     }
 
-    /// All zones with contents of their own: those of clusters, then those of files.
+    /// All zones with contents of their own: those of clusters, then those of files and of etcd.
     pub fn content_zones(&self) -> impl Iterator<Item = &Name> {
         self.cluster_zones()
             .chain(self.file_zones().map(|(zone, _)| zone))
+            .chain(self.etcd_zones().map(|(zone, _)| zone))
+    }
+
+    /// The zones that come from etcd.
+    pub fn etcd_zones(&self) -> impl Iterator<Item = (&Name, &Etcd)> {
+        self.all::<Etcd>()
+            .flat_map(|etcd| etcd.zones.iter().map(move |zone| (zone, etcd)))
     }
 
     /// All zones that the block writes: those with contents, then catalogs.
@@ -54,6 +62,8 @@ impl ServerBlock {
         let external = external.flat_map(|it| it.zones().map(|zone| (zone, &it.place)));
         let files = self.file_zones().map(|(zone, file)| (zone, &file.place));
         let catalogs = self.all::<Catalog>().map(|it| (&it.zone, &it.place));
-        clusters.chain(external).chain(files).chain(catalogs)
+        let etcd = self.etcd_zones().map(|(zone, etcd)| (zone, &etcd.place));
+        let own = clusters.chain(external).chain(files).chain(etcd);
+        own.chain(catalogs)
     }
 }

@@ -425,7 +425,7 @@ fn codes(line: &Line, are_failures: bool, into: &mut Vec<Rcode>, report: &mut Re
 }
 
 /// Reads `tls`, `tls CA`, `tls CERT KEY` or `tls CERT KEY CA`.
-fn tls_files(line: &Line, report: &mut Report) -> Option<TlsFiles> {
+pub(crate) fn tls_files(line: &Line, report: &mut Report) -> Option<TlsFiles> {
     let path = |at: usize| PathBuf::from(&line.arguments[at].text);
     let (identity, authorities) = match line.arguments.len() {
         0 => (None, None),

@@ -106,7 +106,8 @@ impl Zoned for Gate {
     }
 
     fn candidates(block: &ServerBlock) -> Vec<&Name> {
-        block.cluster_zones().collect()
+        let etcd = block.etcd_zones().map(|(zone, _)| zone);
+        block.cluster_zones().chain(etcd).collect()
     }
 }
 

@@ -283,6 +283,7 @@ impl Running {
             let (text, role) = match plan {
                 FilePlan::Zone { .. } => (format!("{FILE_TOP}{line}"), Role::Zone),
                 FilePlan::Overlay { .. } => (line, Role::Overlay),
+                FilePlan::Etcd(_) => unreachable!("no zone here is from etcd"),
             };
             let content = files::file(&plan.zone().to_string(), role, &text);
             let event = FileEvent::Read { content, seen };

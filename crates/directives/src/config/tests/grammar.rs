@@ -166,11 +166,11 @@ fn braces_stand_where_their_directive_does() {
 #[test]
 fn directives_are_unknown_known_but_not_supported_or_gone() {
     check_problems(
-        ". {\n nonsense a b {\n c\n }\n nomad\n etcd 30 {\n x\n }\n proxy . x\n}\n",
+        ". {\n nonsense a b {\n c\n }\n nomad\n auto 30 {\n x\n }\n proxy . x\n}\n",
         &[
             "Corefile:2:2: unknown directive 'nonsense'; ",
             "Corefile:5:2: nomad: not supported: the services of Nomad are not read: ",
-            "Corefile:6:2: etcd: not supported: ",
+            "Corefile:6:2: auto: not supported: ",
             "Corefile:9:2: proxy: no longer a directive; write forward",
         ],
     );
