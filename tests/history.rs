@@ -422,6 +422,14 @@ fn a_corefile_that_changed_while_the_server_was_away_is_named_with_what_that_cha
             _ => wire::serial(site.dns, "cluster.local.").expect("it answers"),
         };
         assert_eq!(is_named(), named, "with {ttl}");
+        let web = "web.test.svc.cluster.local.";
+        let blamed = site.ask(&["blame", "cluster.local", web]);
+        assert_eq!(
+            blamed.contains("configured from the Corefile"),
+            named,
+            "{blamed}"
+        );
+        assert_eq!(blamed.contains("Service test/web"), !named, "{blamed}");
         before = Some(serial);
         server.terminate(crate::support::product::START);
     }

@@ -186,8 +186,10 @@ mod tests {
     fn the_same_corefile_with_its_lines_elsewhere_is_no_change() {
         let text = cluster("", "");
         assert!(changes(&text, &format!("# a comment\n\n{text}")).is_empty());
-        let log = cluster("fallthrough", "log\ncache 30\ntransfer {\n to 192.0.2.1\n}");
-        assert!(changes(&text, &log).is_empty());
+        let more = cluster("fallthrough", "log\ncache 30\nforward . 192.0.2.1");
+        assert!(changes(&text, &more).is_empty());
+        let to = |address: &str| cluster("", &format!("transfer {{\n to {address}\n}}"));
+        assert!(changes(&to("192.0.2.1"), &to("192.0.2.2")).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::moment::TimeText;
 use crate::past::{Past, begins, last_version};
 use crate::printable::printable;
 
-/// The most causes in a line of text.
+/// The most objects in the text of a version.
 const CAUSES_SHOWN: usize = 5;
 /// The most records in a version's JSON. For a larger version, the number of omitted records is given.
 const RECORDS_SHOWN: usize = 10_000;
@@ -381,16 +381,21 @@ fn write_text(
     let groups = (0..).zip(&step.causes);
     let groups = groups
         .filter(|(tag, group)| name.is_none() || shown.contains(tag) || is_of_version(tag, group));
-    let mut causes: Vec<&Cause> = Vec::new();
+    let (mut people, mut objects): (Vec<&Cause>, Vec<&Cause>) = Default::default();
     for cause in groups.flat_map(|(_, group)| group) {
-        if !causes.contains(&cause) && causes.len() <= CAUSES_SHOWN {
+        let (causes, most) = match cause.is_of_version() {
+            true => (&mut people, usize::MAX),
+            false => (&mut objects, CAUSES_SHOWN),
+        };
+        if !causes.contains(&cause) && causes.len() <= most {
             causes.push(cause);
         }
     }
-    for cause in causes.iter().take(CAUSES_SHOWN) {
+    // What people did comes first, and all of it.
+    for cause in people.iter().chain(objects.iter().take(CAUSES_SHOWN)) {
         writeln!(out, "    {}", cause_text(cause))?;
     }
-    if causes.len() > CAUSES_SHOWN {
+    if objects.len() > CAUSES_SHOWN {
         writeln!(out, "    and more: --output json lists all")?;
     }
     if name.is_some() {

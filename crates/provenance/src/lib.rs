@@ -213,6 +213,12 @@ impl Cause {
     pub const fn is_of_version(&self) -> bool {
         self.kind.is_none() && self.verb.is_of_version()
     }
+
+    /// Whether this cause is the configuration.
+    #[must_use]
+    pub fn is_configured(&self) -> bool {
+        self.kind.is_none() && self.verb == Verb::Configured
+    }
 }
 
 #[cfg(test)]

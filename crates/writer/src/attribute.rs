@@ -105,7 +105,7 @@ fn vanished(causes: Vec<Cause>) -> Vec<Cause> {
 }
 
 /// Takes out groups of causes that no record names and that are not of the version.
-fn forget_unused(draft: &mut ZoneDraft) {
+pub(super) fn forget_unused(draft: &mut ZoneDraft) {
     let records = draft.draft.removed.iter().chain(draft.draft.added.iter());
     let mut new: BTreeMap<u32, u32> = records.map(|rr| (rr.tag, 0)).collect();
     let groups = (0..).zip(&draft.causes);

@@ -18,6 +18,7 @@ pub use self::active_hold::{HoldOrder, Restored, Target};
 use self::kept::{Kept, owners_of};
 use crate::ahead::Ahead;
 use crate::callers::{Released, answer};
+use crate::corefile_cause::name_corefile;
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
 use dns::{Name, Serial};
@@ -483,6 +484,9 @@ pub(super) fn name_version(draft: &mut ZoneDraft, causes: impl Iterator<Item = C
     if draft.draft.is_empty() {
         return;
     }
+    let causes: Vec<Cause> = causes.collect();
+    let of_corefile = causes.iter().filter(|cause| cause.is_configured());
+    name_corefile(draft, &of_corefile.cloned().collect::<Vec<_>>());
     for cause in causes {
         if !draft.causes.iter().flatten().any(|known| *known == cause) {
             draft.causes.push(vec![cause]);

@@ -12,6 +12,7 @@ mod catalog;
 mod cluster;
 mod commit;
 mod configure;
+mod corefile_cause;
 mod etcd_zone;
 mod files;
 mod gauges;

@@ -97,9 +97,9 @@ fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
     let said = asked(&past, request, Output::Text).expect("it is answered");
     let want = "\
 z. 200 2026-11-21T14:00:02.000Z +1 -1 in the whole version (2 records)
-    applied Service shop/db (shop.yaml:9)
     configured from the Corefile
     resumed after the freeze of someone
+    applied Service shop/db (shop.yaml:9)
     + db.z. 5 IN A 192.0.2.3
 ";
     assert_eq!(said, want);
