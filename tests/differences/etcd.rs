@@ -15,7 +15,7 @@ pub const ROWS: &[Difference] = &[
         instead: "ask the name above, which has the records of all keys below it",
         shown: Shown::Tests {
             because: "the generated trees have ordinary labels",
-            tests: &["crates/etcd/src/key/tests a_key_that_no_query_is_for_says_why"],
+            tests: &["crates/etcd/src/key a_key_that_no_query_is_for_says_why"],
         },
     },
     Difference {
@@ -128,7 +128,7 @@ pub const ROWS: &[Difference] = &[
         instead: "use `dns/apex`",
         shown: Shown::Tests {
             because: "the generated trees have keys below the zone",
-            tests: &["crates/etcd/src/key/tests a_key_that_no_query_is_for_says_why"],
+            tests: &["crates/etcd/src/key a_key_that_no_query_is_for_says_why"],
         },
     },
     Difference {
@@ -141,7 +141,7 @@ pub const ROWS: &[Difference] = &[
         instead: "write keys in lower case",
         shown: Shown::Tests {
             because: "the generated trees have small letters",
-            tests: &["crates/etcd/src/key/tests a_key_that_no_query_is_for_says_why"],
+            tests: &["crates/etcd/src/key a_key_that_no_query_is_for_says_why"],
         },
     },
     Difference {
@@ -155,7 +155,7 @@ pub const ROWS: &[Difference] = &[
         shown: Shown::Tests {
             because: "zonewright does not start",
             tests: &[
-                "crates/directives/src/etcd/tests an_option_that_cannot_be_used_is_refused_with_the_fix",
+                "crates/directives/src/etcd/mod an_option_that_cannot_be_used_is_refused_with_the_fix",
             ],
         },
     },
