@@ -1,6 +1,6 @@
 # What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
 
-.PHONY: help quick test lint bench image interop cluster crash compare handlers soak tools coredns advisories clean-tools
+.PHONY: help quick test lint bench image chart interop cluster crash compare handlers soak tools coredns advisories clean-tools
 .NOTPARALLEL:
 
 help: ## this list
@@ -40,6 +40,9 @@ bench: ## measurements, beside CoreDNS with the same cluster
 image: ## the container image, as an OCI layout in target/image
 	cargo build --release --locked
 	deploy/image/build
+
+chart: ## the Helm chart, as an archive in target/chart
+	tools/with-tools helm target/tools/bin/helm4 package --destination target/chart deploy/chart/zonewright
 
 tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
 	tools/go-tools apiserver

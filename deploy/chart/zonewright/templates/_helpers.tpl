@@ -1,0 +1,42 @@
+{{- /* zonewright.file: (list ROOT PATH) reads the objects of a file of kustomize's, as {"items": [...]}. */ -}}
+{{- define "zonewright.file" -}}
+{{- $root := index . 0 }}
+{{- $items := list }}
+{{- range regexSplit "(?m)^---$" ($root.Files.Get (index . 1)) -1 }}
+{{- $items = append $items (fromYaml .) }}
+{{- end }}
+{{- dict "items" $items | toJson }}
+{{- end }}
+
+{{- /* zonewright.object: (list ROOT OBJECT) prints it with the release's namespace and labels. */ -}}
+{{- define "zonewright.object" -}}
+{{- $root := index . 0 }}
+{{- $it := index . 1 }}
+{{- $labels := merge (dict "app.kubernetes.io/name" "zonewright" "app.kubernetes.io/part-of" "zonewright") ($it.metadata.labels | default dict) $root.Values.customLabels }}
+{{- $_ := set $it.metadata "labels" $labels }}
+{{- with $root.Values.customAnnotations }}
+{{- $_ := set $it.metadata "annotations" (merge (dict) ($it.metadata.annotations | default dict) .) }}
+{{- end }}
+{{- if not (hasPrefix "ClusterRole" $it.kind) }}
+{{- $_ := set $it.metadata "namespace" $root.Release.Namespace }}
+{{- end }}
+{{- range $it.subjects }}
+{{- $_ := set . "namespace" $root.Release.Namespace }}
+{{- $_ := set . "name" $root.Values.serviceAccount.name }}
+{{- end }}
+---
+{{ toYaml $it }}
+{{ end }}
+
+{{- /* zonewright.corefile: the servers of CoreDNS's chart as a Corefile. */ -}}
+{{- define "zonewright.corefile" -}}
+{{- range $server := .Values.servers }}
+{{- range $zone := $server.zones | default (list (dict "zone" ".")) }}{{ $zone.scheme | default "" }}{{ $zone.zone }}{{ with $server.port }}:{{ . }}{{ end }} {{ end }}{
+{{- range $server.plugins }}
+    {{ .name }}{{ with .parameters }} {{ . }}{{ end }}{{ with .configBlock }} {
+{{ . | trim | indent 8 }}
+    }{{ end }}
+{{- end }}
+}
+{{ end }}
+{{- end }}
