@@ -503,7 +503,7 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
             }
         }
     }
-    // Of Services that CoreDNS shows.
+    // Of Services that CoreDNS shows. Without ports no SRV leads to the pod, and its address may lead to another one.
     let targets: BTreeSet<&str> = oracle
         .data
         .values()
@@ -515,7 +515,7 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
         let service = pod.dashed.split_once('.').expect("a name has labels").1;
         let shown = oracle.theirs.get(&Question::new(service, A));
         shown.is_some_and(|answer| !answer.is_nxdomain())
-            && (pod.is_host() || targets.contains(pod.dotted.as_str()))
+            && (pod.is_host() || pod.ports.is_empty() || targets.contains(pod.dotted.as_str()))
     });
     found
 }
