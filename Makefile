@@ -1,6 +1,6 @@
 # What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
 
-.PHONY: help quick test lint bench image chart interop cluster crash compare handlers soak tools coredns advisories clean-tools
+.PHONY: help quick test lint bench docs image chart deb rpm interop cluster crash compare handlers abuse soak tenants tools coredns advisories clean-tools
 .NOTPARALLEL:
 
 help: ## this list
@@ -31,18 +31,38 @@ compare: ## zonewright beside a real CoreDNS on generated clusters (COMPARE_CLUS
 handlers: ## each handler beside that of a real CoreDNS (HANDLERS_ONLY=TEXT: cases whose names contain it)
 	tools/with-tools coredns tools/run-tests handlers
 
+abuse: ## strangers do what they can for 3 minutes, beside a secondary and a resolver (ABUSE_SECONDS=30: shorter)
+	tools/with-tools bind tools/run-tests abuse
+
 soak: ## half an hour of changes into five secondaries while everything is killed (SOAK_SECONDS=180: as in CI)
 	SOAK_SECONDS=$${SOAK_SECONDS:-1800} tools/with-tools openssl,apiserver,bind,knot,nsd,pdns,unbound tools/run-tests soak
+
+tenants: ## a tenant with `edit` in one namespace does all it may for TENANTS_SECONDS (60): nobody else notices
+	tools/with-tools openssl,apiserver,bind,knot,nsd tools/run-tests tenants
 
 bench: ## measurements, beside CoreDNS with the same cluster
 	tools/with-tools openssl,apiserver,coredns,dnsperf,bind,knot,nsd cargo bench --locked --bench '*'
 
+docs: ## the manual as a book, in target/book
+	tools/mdbook build docs
+
+# What is shipped names its commit.
+RELEASE = ZONEWRIGHT_COMMIT=$$(git rev-parse --short=12 HEAD) ZONEWRIGHT_DATE=$$(git log -1 --format=%cs) cargo build --release --locked
+
 image: ## the container image, as an OCI layout in target/image
-	cargo build --release --locked
-	deploy/image/build
+	$(RELEASE)
+	tools/with-tools umoci deploy/image/build
 
 chart: ## the Helm chart, as an archive in target/chart
-	tools/with-tools helm target/tools/bin/helm4 package --destination target/chart deploy/chart/zonewright
+	tools/with-tools helm4 target/tools/bin/helm4 package --destination target/chart deploy/chart/zonewright
+
+deb: ## the Debian package, in target/package
+	$(RELEASE)
+	tools/with-tools nfpm,binutils deploy/package/build deb
+
+rpm: ## the RPM package, in target/package
+	$(RELEASE)
+	tools/with-tools nfpm,binutils deploy/package/build rpm
 
 tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
 	tools/go-tools apiserver
