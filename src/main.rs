@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use history::OrderText;
-use zonewright::cli::{self, Cli, Command, Translated, translate};
+use history::{OrderText, Output};
+use zonewright::cli::{self, Cli, Command, Translated, parse, translate};
 use zonewright::failure::Failure;
 use zonewright::runtime;
 
@@ -16,7 +15,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let args = match translate(std::env::args().collect()) {
         Translated::Ours(args) => args,
-        Translated::Version => return ended(runtime::print_version()),
+        Translated::Version => return ended(runtime::print_version(Output::Text)),
         Translated::Plugins => return ended(runtime::print_plugins()),
         Translated::Wrong(why) => return Failure::unusable(why).report(),
     };
@@ -24,34 +23,45 @@ fn main() -> ExitCode {
         command,
         log_format,
         log_filter,
-    } = Cli::parse_from(args);
+    } = parse(args);
     if let Err(error) = ops::telemetry::start(log_format, log_filter.as_deref()) {
         return Failure::unusable(error).report();
     }
-    let done = match command {
+    ended(perform(command))
+}
+
+/// Carries a command out.
+fn perform(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Run {
             configuration,
             state,
             start,
         } => runtime::run(&configuration, &state, &start),
-        Command::Check {
-            configuration,
-            explain,
-        } => cli::check(&configuration, explain),
+        Command::Check(wanted) => cli::check(wanted),
         Command::Render {
             configuration,
+            format,
             zone,
-        } => cli::print_zones(&configuration, zone.as_deref()),
+        } => cli::print_zones(&configuration, zone.as_deref(), format),
         Command::Log(wanted) => cli::log(wanted),
-        Command::Show { zone, name, asking } => cli::show(zone, name, &asking),
+        Command::Show {
+            zone,
+            name,
+            reading,
+        } => cli::show(zone, name, &reading),
         Command::Diff {
             zone,
             from,
             to,
-            asking,
-        } => cli::diff(zone, from, to, &asking),
-        Command::Blame { zone, name, asking } => cli::blame(zone, name, &asking),
-        Command::Verify { zone, asking } => cli::verify(zone, &asking),
+            reading,
+        } => cli::diff(zone, from, to, &reading),
+        Command::Blame {
+            zone,
+            name,
+            reading,
+        } => cli::blame(zone, name, &reading),
+        Command::Verify(wanted) => cli::verify(wanted),
         Command::Export(wanted) => cli::export(wanted),
         Command::Why {
             name,
@@ -76,14 +86,21 @@ fn main() -> ExitCode {
         Command::Doctor {
             configuration,
             state,
-        } => cli::doctor(&configuration, &state),
+            format,
+        } => cli::doctor(&configuration, &state, format),
         Command::Emit {
             configuration,
+            format,
             emission,
-        } => cli::emit(&configuration, &emission),
+        } => cli::emit(&configuration, &emission, format),
+        Command::Reload { asking } => cli::reload(&asking),
+        Command::Notify { zone, asking } => cli::notify(zone, &asking),
+        Command::Stop { asking } => cli::stop(&asking),
         Command::Status { asking } => cli::status(&asking),
-    };
-    ended(done)
+        Command::Version { format } => runtime::print_version(format.output),
+        Command::Completion { shell } => cli::completion(shell),
+        Command::ManPages { to } => cli::man_pages(&to),
+    }
 }
 
 /// The exit code.

@@ -2,7 +2,7 @@
 //!
 //! Three people change a Service by server-side apply, endpoints are scaled, and a namespace is deleted. One Service is
 //! deleted while the API server is unavailable, another while zonewright is stopped. The output of the commands, with
-//! masked serials, times and ids, is in the README's guide for auditors. `UPDATE_DOCS=1` writes it there.
+//! masked serials, times and ids, is a page of the manual. `UPDATE_DOCS=1` writes it there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const ZONES: [&str; 2] = ["cluster.local", "10.in-addr.arpa"];
 /// The time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The line of the README before the story.
+/// The line of the page before the story.
 const MARK: &str =
     "<!-- the story of tests/cluster_story.rs; UPDATE_DOCS=1 writes it -->\n\n```text\n";
 /// The name that three people change.
@@ -363,16 +363,16 @@ fn told(stage: &Stage) -> String {
 }
 
 #[test]
-fn the_story_is_told_right_and_stands_in_the_readme() {
+fn the_story_is_right_and_in_the_manual() {
     if needs::lacks(&["apiserver"]) {
         return;
     }
     let stage = play();
     check(&stage);
     let told = told(&stage);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let (before, after) = readme.split_once(MARK).expect("the README has its place");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/story.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, after) = page.split_once(MARK).expect("the page has its place");
     let (known, after) = after.split_once("```").expect("the block ends");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, format!("{before}{MARK}{told}```{after}")).unwrap();

@@ -11,7 +11,10 @@
 //! - `ZW_SEED=N` begins with this cluster. Without it each run begins with another one. A failure names its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::comparison::answer::{Answer, Asker, Question, Serials, TYPES};
@@ -41,6 +44,27 @@ struct Tally {
 }
 
 impl Tally {
+    fn add(&mut self, other: Self) {
+        let Self {
+            comparisons,
+            equal,
+            clusters,
+            pairs,
+            sets,
+            used,
+            unexplained,
+        } = other;
+        self.comparisons += comparisons;
+        self.equal += equal;
+        self.clusters += clusters;
+        self.pairs += pairs;
+        self.sets.extend(sets);
+        for (difference, count) in used {
+            *self.used.entry(difference).or_default() += count;
+        }
+        self.unexplained.extend(unexplained);
+    }
+
     fn text(&self) -> String {
         let Self {
             comparisons,
@@ -187,8 +211,13 @@ impl Heard<'_> {
 }
 
 /// Compares the two servers of one option set.
-fn compare(seed: u64, cluster: &Cluster, pair: &Pair, tally: &mut Tally) {
+fn compare(seed: u64, cluster: &Cluster, pair: &Pair) -> Tally {
     let heard = hear(cluster, pair);
+    let mut tally = Tally {
+        pairs: 1,
+        sets: BTreeSet::from([pair.set.name]),
+        ..Tally::default()
+    };
     for (question, theirs, ours) in &heard.replies {
         let ours = Answer::of(ours.as_ref(), &heard.serials);
         tally.comparisons += 1;
@@ -205,8 +234,7 @@ fn compare(seed: u64, cluster: &Cluster, pair: &Pair, tally: &mut Tally) {
             )),
         }
     }
-    tally.pairs += 1;
-    tally.sets.insert(pair.set.name);
+    tally
 }
 
 /// The option sets that a cluster is given.
@@ -227,18 +255,32 @@ fn compare_cluster(
     seed: u64,
     sets: &[OptionSet],
     (server, kubeconfig): (&ApiServer, &Path),
-    tally: &mut Tally,
-) {
-    let cluster = generate(seed);
-    create(server, &cluster);
+) -> Tally {
+    let mut cluster = generate(seed);
+    create(server, &mut cluster);
+    let cluster = cluster;
     let folder = tempfile::tempdir().unwrap();
     let servers = Servers::start(sets, kubeconfig, folder.path());
-    for pair in &servers.pairs {
-        compare(seed, &cluster, pair, tally);
-    }
+    let mut tally = Tally {
+        clusters: 1,
+        ..Tally::default()
+    };
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let work = || {
+            let pairs = std::iter::from_fn(|| servers.pairs.get(next.fetch_add(1, Relaxed)));
+            pairs
+                .map(|pair| compare(seed, &cluster, pair))
+                .collect::<Vec<_>>()
+        };
+        let other = scope.spawn(work);
+        work().into_iter().for_each(|pair| tally.add(pair));
+        let pairs = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+        pairs.into_iter().for_each(|pair| tally.add(pair));
+    });
     drop(servers);
     remove(server, &cluster);
-    tally.clusters += 1;
+    tally
 }
 
 #[test]
@@ -261,7 +303,11 @@ fn every_answer_is_coredns_s_or_a_difference_that_is_meant() {
     };
     for seed in first.. {
         let sets = sets_of(seed, each);
-        compare_cluster(seed, &sets, (&server, &kubeconfig), &mut tally);
+        let found = compare_cluster(seed, &sets, (&server, &kubeconfig));
+        for unexplained in found.unexplained.iter().take(2) {
+            eprintln!("{unexplained}");
+        }
+        tally.add(found);
         eprintln!(
             "seed {seed}: {} answers, {} unexplained, {:?}",
             tally.comparisons,
@@ -307,8 +353,9 @@ fn every_planted_fault_is_found() {
     let server = ApiServer::start();
     let kubeconfig = server.kubeconfig(Access::Admin);
     define_imports(&server);
-    let cluster = generate(seed);
-    create(&server, &cluster);
+    let mut cluster = generate(seed);
+    create(&server, &mut cluster);
+    let cluster = cluster;
     let folder = tempfile::tempdir().unwrap();
     let wanted = ["plain", "k8s_external"];
     let sets: Vec<OptionSet> = SETS

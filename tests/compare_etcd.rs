@@ -1,7 +1,8 @@
 //! Generated trees of keys in one real etcd, read by a real CoreDNS and by zonewright: the same answers.
 //!
 //! `COMPARE_TREES` sets the number of trees. Weights and TTLs are left out (`etcd-weight`, `etcd-ttl`), and so are addresses
-//! and texts of names that have an alias with others (`etcd-alias`).
+//! and texts of names that have an alias with others (`etcd-alias`). Names of reverse zones that only have keys below them
+//! exist here (`ent`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use crate::handlers::case::{Case, case};
+use crate::handlers::run;
 use crate::support::etcd::Etcd;
 use crate::support::process::{Process, wait_for};
 use crate::support::wire::{self, Query, Record};
@@ -18,7 +21,7 @@ use crate::support::{needs, ports};
 
 /// How long a start or a change may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-const ZONES: [&str; 2] = ["example.org", "10.in-addr.arpa"];
+const ZONES: [&str; 3] = ["example.org", "10.in-addr.arpa", "8.b.d.0.1.0.0.2.ip6.arpa"];
 const TYPES: [u16; 5] = [wire::A, wire::AAAA, wire::SRV, wire::TXT, wire::MX];
 
 /// Key and value.
@@ -126,14 +129,50 @@ fn answer(server: SocketAddr, name: &str, rtype: u16) -> (u16, BTreeSet<String>)
     (reply.rcode(), reply.answers.iter().map(text).collect())
 }
 
-/// Starts a server for both zones.
+/// The keys of reverse zones: each with its name. The first two of a tree tell that both zones were read.
+fn pointers(rng: &mut Rng, tree: u32) -> Vec<(String, String, String)> {
+    let mut all = Vec::new();
+    for number in 0..rng.u32(3..12) {
+        let host = format!("n{}.example.org", rng.u8(0..9));
+        let value = match rng.u8(0..4) {
+            0 if number > 1 => format!(r#"{{"host":"{host}","text":"text"}}"#),
+            1 if number > 1 => format!(r#"{{"host":"{host}.","ttl":7,"group":"g"}}"#),
+            _ => format!(r#"{{"host":"{host}"}}"#),
+        };
+        let mut labels: Vec<String> = match number % 2 {
+            0 => ["in-addr", "10", "0"].map(ToOwned::to_owned).to_vec(),
+            _ => "ip6.2.0.0.1.0.d.b.8.0.0"
+                .split('.')
+                .map(ToOwned::to_owned)
+                .collect(),
+        };
+        // Each tree has names of its own. Some keys are below others.
+        labels.push(format!("t{tree}"));
+        labels.push(format!("x{number}"));
+        if number > 1 && rng.bool() {
+            labels.push("below".to_owned());
+        }
+        let key = format!("/skydns/arpa/{}", labels.join("/"));
+        labels.reverse();
+        all.push((key, value, format!("{}.arpa", labels.join("."))));
+    }
+    all
+}
+
+/// Whether a name of a reverse zone has no key but those below it (`ent`).
+fn is_above(pointers: &[(String, String, String)], name: &str) -> bool {
+    let below = format!(".{name}");
+    let mut names = pointers.iter().map(|(_, _, name)| name);
+    names.clone().all(|own| own != name) && names.any(|own| own.ends_with(&below))
+}
+
+/// Starts a server for all zones.
 fn start(program: &Path, word: &str, folder: &Path, url: &str) -> (SocketAddr, Process) {
     let server = ports::free_address();
     let port = server.port();
-    let text = format!(
-        "{}:{port} {}:{port} {{\n    bind 127.0.0.1\n    etcd {{\n        endpoint {url}\n    }}\n}}\n",
-        ZONES[0], ZONES[1]
-    );
+    let keys = ZONES.map(|zone| format!("{zone}:{port}")).join(" ");
+    let text =
+        format!("{keys} {{\n    bind 127.0.0.1\n    etcd {{\n        endpoint {url}\n    }}\n}}\n");
     let corefile = folder.join(word);
     std::fs::write(&corefile, text).unwrap();
     let mut command = Command::new(program);
@@ -149,7 +188,7 @@ fn start(program: &Path, word: &str, folder: &Path, url: &str) -> (SocketAddr, P
 }
 
 /// The questions about a tree, of which each side is expected to have the same answer.
-fn questions(keys: &Keys, trees: u32) -> Vec<(String, u16)> {
+fn questions(keys: &Keys, pointers: &[(String, String, String)]) -> Vec<(String, u16)> {
     let mut questions: Vec<(String, u16)> = Vec::new();
     for name in names(keys) {
         let host_names = has_host_name(keys, &name);
@@ -164,11 +203,50 @@ fn questions(keys: &Keys, trees: u32) -> Vec<(String, u16)> {
     if keys.contains_key("example/dns/ns/x") {
         questions.push((ZONES[0].to_owned(), wire::NS));
     }
-    for number in 0..=trees {
-        let name = format!("{}.0.0.10.in-addr.arpa", number + 1);
-        questions.push((name, wire::PTR));
+    for (_, _, name) in pointers {
+        questions.push((name.clone(), wire::PTR));
+        // The name above, which has no key but those below it, and one that does not exist.
+        let (_, above) = name.split_once('.').unwrap();
+        questions.push((above.to_owned(), wire::PTR));
+        questions.push((format!("missing.{above}"), wire::PTR));
     }
     questions
+}
+
+/// Writes a tree in the place of the one before.
+fn write(etcd: &Etcd, keys: &Keys, pointers: &[(String, String, String)]) {
+    etcd.delete("/skydns/");
+    let keys = keys.iter();
+    let mut all: Vec<(String, String)> = keys
+        .map(|(key, value)| (format!("/skydns/org/{key}"), value.clone()))
+        .collect();
+    let pointers = pointers.iter();
+    all.extend(pointers.map(|(key, value, _)| (key.clone(), value.clone())));
+    etcd.put_all(&all);
+}
+
+/// Waits until both servers have read a tree. Each zone has a watch of its own.
+fn wait_until_read(
+    servers: [SocketAddr; 2],
+    etcd: &Etcd,
+    pointers: &[(String, String, String)],
+    tree: u32,
+) {
+    let wait = |name: &str, rtype: u16| {
+        let show = || format!("{name} is missing");
+        wait_for(name, PATIENCE, show, || {
+            let [a, b] = servers.map(|server| answer(server, name, rtype));
+            (a == b && a.1.len() == 1).then_some(())
+        });
+    };
+    etcd.put(
+        &format!("/skydns/org/example/marker{tree}"),
+        r#"{"text":"here","port":-1}"#,
+    );
+    wait(&format!("marker{tree}.example.org"), wire::TXT);
+    for (_, _, name) in &pointers[..2] {
+        wait(name, wire::PTR);
+    }
 }
 
 #[test]
@@ -196,36 +274,17 @@ fn generated_trees_have_the_same_answers() {
     let (mut wrong, mut compared, mut answered) = (Vec::new(), 0, 0);
     for tree in 0..trees {
         let keys = generate(&mut rng);
-        etcd.delete("/skydns/");
-        let all: Vec<(String, String)> = keys
-            .iter()
-            .map(|(key, value)| (format!("/skydns/org/{key}"), value.clone()))
-            .collect();
-        etcd.put_all(&all);
-        let pointer = format!("/skydns/arpa/in-addr/10/0/0/{}", tree + 1);
-        etcd.put(&pointer, r#"{"host":"a.example.org"}"#);
-        let marker = format!("marker{tree}.example.org");
-        let show = || String::from("the marker is missing");
-        etcd.put(
-            &format!("/skydns/org/example/marker{tree}"),
-            r#"{"text":"here","port":-1}"#,
-        );
-        wait_for(&marker, PATIENCE, show, || {
-            let [a, b] = [ours, theirs].map(|server| answer(server, &marker, wire::TXT));
-            (a == b && !a.1.is_empty()).then_some(())
-        });
-        let questions = questions(&keys, trees);
-        // The reverse zone has a watch of its own.
-        let name = format!("{}.0.0.10.in-addr.arpa", tree + 1);
-        let show = || String::from("the pointer is missing");
-        wait_for(&name, PATIENCE, show, || {
-            let [a, b] = [ours, theirs].map(|server| answer(server, &name, wire::PTR));
-            (a == b && a.1.len() == 1).then_some(())
-        });
-        for (name, rtype) in questions {
+        let pointers = pointers(&mut rng, tree);
+        write(&etcd, &keys, &pointers);
+        wait_until_read([theirs, ours], &etcd, &pointers, tree);
+        for (name, rtype) in questions(&keys, &pointers) {
             let [a, b] = [theirs, ours].map(|server| answer(server, &name, rtype));
             compared += 1;
             answered += usize::from(!a.1.is_empty());
+            if is_above(&pointers, &name) {
+                assert!(a.0 == 3 && b == (0, BTreeSet::new()), "{name}: {a:?} {b:?}");
+                continue;
+            }
             if a != b {
                 let rtype = wire::type_name(rtype);
                 wrong.push(format!(
@@ -242,4 +301,49 @@ fn generated_trees_have_the_same_answers() {
         wrong[..wrong.len().min(10)].join("\n")
     );
     assert!(answered > compared / 4, "too few answers have records");
+}
+
+/// Names that etcd lacks, another path, and the addresses of the zone itself.
+const CASES: &[Case] = &[
+    case(
+        "some names go on",
+        "etcd {\n endpoint ETCD\n fallthrough some.sky1.test\n}\nforward . UP1",
+        "until a.sky1.test A\na.sky1.test A\na.some.sky1.test A\nnx.some.sky1.test A\n\
+         answers a.other.sky1.test A\nanswers a.sky1.test TXT\nsky1.test A",
+    )
+    .zones("sky1.test"),
+    case(
+        "all names go on",
+        "etcd {\n endpoint ETCD\n fallthrough\n}\nforward . UP1",
+        "until a.sky2.test A\na.sky2.test A\na.other.sky2.test A",
+    )
+    .zones("sky2.test"),
+    case(
+        "another path, and no addresses for the zone itself",
+        "etcd {\n path other/path\n endpoint ETCD\n no_apex_fallback\n}",
+        "until b.sky3.test A\nb.sky3.test A\nanswers a.sky3.test A\nanswers sky3.test A != ent: rcode 0 aa rd ? sky3.test. A 1",
+    )
+    .zones("sky3.test"),
+    case(
+        "the addresses below dns/apex",
+        "etcd {\n path other/path\n endpoint ETCD\n}",
+        "until b.sky4.test A\nsky4.test A",
+    )
+    .zones("sky4.test"),
+];
+
+#[test]
+fn options_mean_what_they_mean_in_coredns() {
+    if needs::lacks(&["apiserver", "coredns"]) {
+        return;
+    }
+    let etcd = Etcd::start();
+    for number in 1..5 {
+        let of = |last: u8| format!(r#"{{"host":"192.0.2.{last}","port":-1}}"#);
+        etcd.put(&format!("/skydns/test/sky{number}/a"), &of(1));
+        etcd.put(&format!("/other/path/test/sky{number}/b"), &of(2));
+    }
+    let apex = r#"{"host":"192.0.2.3","port":-1}"#;
+    etcd.put("/other/path/test/sky4/dns/apex/x", apex);
+    run::run_all_with(CASES, &[("ETCD", etcd.url())]);
 }

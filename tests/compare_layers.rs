@@ -222,9 +222,13 @@ fn a_name_is_answered_by_the_directive_that_answers_it_in_coredns() {
     api.create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } }));
     api.create(&json!({
         "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "namespace": "shop" },
-        "spec": { "ports": [{ "name": "http", "port": 80 }], "clusterIP": "10.96.7.7",
-                  "externalIPs": ["203.0.113.7"] },
+        "spec": { "type": "LoadBalancer", "ports": [{ "name": "http", "port": 80 }], "clusterIP": "10.96.7.7" },
     }));
+    let ingress = json!([{ "ip": "203.0.113.7" }]);
+    api.patch(
+        "/api/v1/namespaces/shop/services/web/status",
+        &json!({ "status": { "loadBalancer": { "ingress": ingress } } }),
+    );
     let kubeconfig = api.kubeconfig(Access::Admin).display().to_string();
     let upstream = Upstream::start(1, "ok");
     let folder = tempfile::tempdir().unwrap();

@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::apiserver::{Access, ApiServer};
-use crate::support::needs;
+use crate::support::apiserver::ApiServer;
 use crate::support::process::{Process, wait_for};
 use crate::support::wire::{self, Query};
+use crate::support::{namespaces, needs};
 use hickory_proto::op::{Message, OpCode, ResponseCode};
 use hickory_proto::rr::rdata::{A, PTR, SOA};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
@@ -24,8 +24,6 @@ use socket2::{Domain, Socket, Type};
 
 /// The test, which starts itself again.
 const TEST: &str = "compare_stock::stock_corefiles_run_unchanged_and_answer_as_with_coredns";
-/// Set inside of the namespaces.
-const INSIDE: &str = "ZW_INSIDE";
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -34,24 +32,9 @@ fn stock_corefiles_run_unchanged_and_answer_as_with_coredns() {
     if needs::lacks(&["apiserver", "coredns", "openssl", "namespaces"]) {
         return;
     }
-    if std::env::var_os(INSIDE).is_some() {
-        return compare_all();
+    if namespaces::is_inside(TEST) {
+        compare_all();
     }
-    let mut command = Command::new("unshare");
-    command
-        .args(["--map-root-user", "--net", "--mount", "--"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stock/enter.sh"))
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", TEST])
-        .env(INSIDE, "1");
-    let done = command.output().unwrap();
-    let (printed, errors) = (
-        String::from_utf8_lossy(&done.stdout),
-        String::from_utf8_lossy(&done.stderr),
-    );
-    let ran = printed.contains("test result: ok. 1 passed");
-    assert!(ran && done.status.success(), "{printed}{errors}");
-    eprint!("{errors}");
 }
 
 /// What a server said.
@@ -78,7 +61,7 @@ struct Stock {
 fn compare_all() {
     let api = ApiServer::start();
     fill(&api);
-    write_account(&api);
+    namespaces::write_account(&api);
     fs::write("/etc/coredns/NodeHosts", "10.1.0.7 node1.test\n").unwrap();
     fs::write("/etc/coredns/hosts", "10.1.0.8 listed.corp.example\n").unwrap();
     let own = "own.test:53 {\n    forward . 127.0.0.54\n}\n";
@@ -185,22 +168,6 @@ fn fill(api: &ApiServer) {
     );
 }
 
-/// What a pod finds of its account.
-fn write_account(api: &ApiServer) {
-    let text = fs::read_to_string(api.kubeconfig(Access::Admin)).unwrap();
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let folder = Path::new("/var/run/secrets/kubernetes.io/serviceaccount");
-    let authority = config["clusters"][0]["cluster"]["certificate-authority"].as_str();
-    fs::copy(authority.unwrap(), folder.join("ca.crt")).unwrap();
-    let token = config["users"][0]["user"]["token"].as_str().unwrap();
-    fs::write(folder.join("token"), token).unwrap();
-    fs::write(folder.join("namespace"), "kube-system").unwrap();
-    ACCOUNT.set(api.address().port().to_string()).unwrap();
-}
-
-/// The API server's port, for the environment of pods.
-static ACCOUNT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-
 fn questions() -> Vec<(&'static str, u16, u16)> {
     vec![
         ("kubernetes.default.svc.cluster.local.", wire::A, 1),
@@ -239,8 +206,7 @@ fn run(kind: &str, stock: &Stock, questions: &[(&str, u16, u16)], program: &Path
     let mut command = Command::new(program);
     command
         .args(["-conf", "/etc/coredns/Corefile"])
-        .env("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-        .env("KUBERNETES_SERVICE_PORT", ACCOUNT.get().unwrap())
+        .envs(namespaces::variables())
         .env("STATE_DIRECTORY", folder.path().join("state"))
         .current_dir(folder.path());
     let label = format!("{kind} with {}", stock.name);

@@ -447,3 +447,73 @@ fn a_coredns_with_a_certificate_for_another_name_is_not_asked_and_the_log_says_w
         });
     }
 }
+
+#[test]
+fn a_client_whose_certificate_is_revoked_gets_nothing_from_then_on_and_the_log_says_why() {
+    if needs::lacks(&["kdig"]) {
+        return;
+    }
+    let site = Site::new();
+    let certificates = Certificates::new(site.path("."));
+    for name in ["ns.example", "kept.example", "lost.example"] {
+        certificates.write(name);
+    }
+    certificates.revoke(&[]);
+    let port = ports::free();
+    let text = format!(
+        "tls://a.test:{port} {{\n bind 127.0.0.1\n tls ns.example.pem ns.example.key ca.pem {{\n  \
+         client_auth require_and_verify\n  crl crl.pem\n }}\n file zone a.test\n}}\n"
+    );
+    let zone = "$TTL 5\n@ SOA ns h 1 300 30 86400 5\n@ NS ns\nns A 192.0.2.53\nhost A 192.0.2.7\n";
+    site.write("zone", zone);
+    site.write("Corefile", &text);
+    let server = site.start();
+    let ask = |name: &str| {
+        let output = Command::new(needs::program("kdig"))
+            .args([
+                "@127.0.0.1",
+                "-p",
+                &port.to_string(),
+                "+timeout=5",
+                "+retry=0",
+            ])
+            .arg(format!(
+                "+tls-ca={}",
+                certificates.file("ca", "pem").display()
+            ))
+            .args(["+tls-hostname=ns.example", "+short", "host.a.test.", "A"])
+            .arg(format!(
+                "+tls-certfile={}",
+                certificates.file(name, "pem").display()
+            ))
+            .arg(format!(
+                "+tls-keyfile={}",
+                certificates.file(name, "key").display()
+            ))
+            .output()
+            .expect("kdig starts");
+        String::from_utf8(output.stdout).expect("it prints text") == "192.0.2.7\n"
+    };
+    let both = || [ask("kept.example"), ask("lost.example")];
+    wait_for("answers to both", START, String::new, || {
+        (both() == [true, true]).then_some(())
+    });
+    certificates.revoke(&["lost.example"]);
+    wait_for(
+        "one is refused",
+        START,
+        || server.log_tail(),
+        || (both() == [true, false]).then_some(()),
+    );
+    // The client may read of its refusal before the log has it.
+    let says = |text: &str| server.log_tail().contains(text).then_some(());
+    wait_for("the reason", START, String::new, || says("Revoked"));
+    assert!(says("certificate, which is revoked or may be").is_some());
+    certificates.revoke(&[]);
+    wait_for(
+        "it is taken back",
+        START,
+        || server.log_tail(),
+        || (both() == [true, true]).then_some(()),
+    );
+}

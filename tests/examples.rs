@@ -14,15 +14,15 @@ use crate::support::{doh, needs, ports};
 /// The file.
 const LIST: &str = "tests/examples/coredns.txt";
 /// The name in the certificate of upstreams.
-const UPSTREAM: &str = "upstream.test";
+pub const UPSTREAM: &str = "upstream.test";
 
 /// What happens to an example.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// Accepted; these steps are compared.
     Compared(String),
-    /// Accepted; why nothing is compared here.
-    Accepted(&'static str),
+    /// Accepted; these steps are compared with a cluster and an etcd, by `tests/compare_examples.rs`.
+    InCluster(String),
     /// Refused, with this in the message.
     Refused(&'static str),
 }
@@ -82,14 +82,14 @@ fn examples() -> Vec<Example> {
         let example = all.last_mut().expect("the list begins with a title");
         let (mark, rest) = line.split_at(line.len().min(2));
         match mark {
-            "- " => match &mut example.fate {
-                Some(Fate::Compared(steps)) => {
+            "- " | "+ " => match &mut example.fate {
+                Some(Fate::Compared(steps) | Fate::InCluster(steps)) => {
                     steps.push('\n');
                     steps.push_str(rest);
                 }
-                _ => example.fate = Some(Fate::Compared(rest.to_owned())),
+                _ if mark == "- " => example.fate = Some(Fate::Compared(rest.to_owned())),
+                _ => example.fate = Some(Fate::InCluster(rest.to_owned())),
             },
-            "~ " => example.fate = Some(Fate::Accepted(rest)),
             "! " => example.fate = Some(Fate::Refused(rest)),
             "@ " => example.upstreams = rest,
             "> " => example.files.extend(rest.split_once(' ')),
@@ -112,7 +112,6 @@ fn the_examples_of_each_plugin_are_numbered() {
         let last = last.entry(plugin).or_default();
         *last += 1;
         assert_eq!(number, last.to_string(), "{plugin}: {what}");
-        assert!(example.fate.is_some(), "{}", example.name);
     }
     assert_eq!(last.values().sum::<usize>(), examples().len());
 }
@@ -121,6 +120,8 @@ fn the_examples_of_each_plugin_are_numbered() {
 fn fill(text: &str, folder: &str) -> String {
     let mut text = text.replace("DIR", folder).replace("CERTS", folder);
     text = text.replace("DOH", "127.0.0.1:443");
+    text = text.replace("APISERVER", "127.0.0.1:8443");
+    text = text.replace("ETCD", "http://127.0.0.1:2380");
     for number in 1..4 {
         let address = ports::free_address();
         text = text.replace(&format!("UPORT{number}"), &address.port().to_string());
@@ -152,7 +153,7 @@ fn every_example_of_coredns_is_accepted_or_refused_with_its_reason() {
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         let is_right = match example.fate() {
-            Fate::Compared(_) | Fate::Accepted(_) => output.status.success(),
+            Fate::Compared(_) | Fate::InCluster(_) => output.status.success(),
             Fate::Refused(text) => output.status.code() == Some(2) && said.contains(text),
         };
         if !is_right {
@@ -160,6 +161,17 @@ fn every_example_of_coredns_is_accepted_or_refused_with_its_reason() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+    let [mut compared, mut in_cluster, mut refused] = [0; 3];
+    for example in examples() {
+        match example.fate() {
+            Fate::Compared(_) => compared += 1,
+            Fate::InCluster(_) => in_cluster += 1,
+            Fate::Refused(_) => refused += 1,
+        }
+    }
+    eprintln!(
+        "{compared} examples are compared, {in_cluster} with a cluster and an etcd, {refused} are refused"
+    );
 }
 
 #[test]
@@ -181,8 +193,19 @@ fn accepted_examples_of_coredns_are_answered_as_by_coredns() {
         .iter()
         .filter_map(|example| match example.fate() {
             Fate::Compared(steps) => Some(example.case(steps)),
-            Fate::Accepted(_) | Fate::Refused(_) => None,
+            Fate::InCluster(_) | Fate::Refused(_) => None,
         })
         .collect();
     run::run_all_with(&cases, &words);
+}
+
+/// The cases of the examples that need a cluster or an etcd. `APISERVER` is the API server's address, `ETCD` the URL of
+/// an etcd; `CERTS` has the certificate [`UPSTREAM`] of a client of the API server.
+pub fn cases_in_cluster() -> Vec<Case> {
+    let examples = examples();
+    let cases = examples.iter().filter_map(|example| match example.fate() {
+        Fate::InCluster(steps) => Some(example.case(steps)),
+        Fate::Compared(_) | Fate::Refused(_) => None,
+    });
+    cases.collect()
 }

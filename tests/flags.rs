@@ -85,6 +85,26 @@ fn flags_of_coredns_start_what_looks_like_it() {
 }
 
 #[test]
+fn json_lines_have_the_line_of_a_query() {
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    site.write("Corefile", &site.corefile("log . \"{name} {rcode}\""));
+    let args = ["-conf", "Corefile", "-log-format=json", "--state", "state"];
+    let mut command = command(&site, &args);
+    let mut server = Process::spawn("zonewright", &mut command, &site.path("log"));
+    server.wait_for("an answer", START, || wire::serial(site.dns, ZONES[0]));
+    let name = "web.test.svc.cluster.local.";
+    wire::udp(site.dns, &Query::new(name, 1)).expect("it answers");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains(name));
+    let line: serde_json::Value = serde_json::from_str(line.expect("the query is logged")).unwrap();
+    assert_eq!(line["message"], format!("{name} NOERROR"));
+    assert_eq!(line["level"], "INFO");
+    assert!(line["timestamp"].is_string());
+    assert!(server.terminate(START).success());
+}
+
+#[test]
 fn a_corefile_may_be_piped_in() {
     let site = Site::new();
     let run = |args: &[&str], input: &str| {

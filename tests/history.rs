@@ -8,7 +8,7 @@ use crate::support::wire;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-/// An independent check of an exported history: the definition of the README, in plain code.
+/// An independent check of an exported history: the definition of docs/evidence.md, in plain code.
 mod independent {
     use super::*;
 
@@ -217,17 +217,7 @@ fn with_history() -> Site {
         "Corefile",
         &site.corefile("history {\n        versions 4\n    }"),
     );
-    let services: Vec<String> = (0..60_u8)
-        .map(|number| cluster_ip(&format!("s{number}"), number, 80))
-        .collect();
-    site.manifest("many.yaml", &services.join("---\n"));
-    site.manifest("web.yaml", &headless("web", 1, &[1]));
-    let mut server = site.start_answering();
-    let mut serial = wire::serial(site.dns, "cluster.local.").expect("it answers");
-    for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[], &[5], &[5, 6]] {
-        site.manifest("web.yaml", &headless("web", 1, hosts));
-        serial = site.new_serial(&mut server, "cluster.local.", serial);
-    }
+    let (mut server, _) = site.start_with_history(60);
     for command in [
         &["verify"][..],
         &["export", "cluster.local", "--history", "--to", "live"],
@@ -237,6 +227,33 @@ fn with_history() -> Site {
     }
     server.terminate(crate::support::product::START);
     site
+}
+
+/// security 7: "keep is a floor".
+#[test]
+fn security_07_the_log_status_and_a_metric_say_that_versions_were_dropped_too_early() {
+    let site = Site::new();
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        versions 2\n    }"),
+    );
+    let (server, _) = site.start_with_history(1);
+    let status = site.ask(&["status"]);
+    assert!(status.contains("HISTORY SHORT"), "{status}");
+    let metrics = site.metrics();
+    let counted = metrics.lines().any(|line| {
+        line.starts_with("zonewright_history_dropped_early_total{zone=\"cluster.local.\"} ")
+            && !line.ends_with(" 0")
+    });
+    assert!(counted, "{metrics}");
+    let log = server.log();
+    let said = "versions younger than `keep` are dropped from the history";
+    let mut lines = log.lines().filter(|line| line.contains(said));
+    let of_zone = lines
+        .clone()
+        .filter(|line| line.contains("zone=cluster.local."));
+    assert_eq!(of_zone.count(), 1, "each zone once an hour\n{log}");
+    assert!(lines.all(|line| line.contains("ERROR")), "{log}");
 }
 
 #[test]
@@ -433,4 +450,76 @@ fn a_corefile_that_changed_while_the_server_was_away_is_named_with_what_that_cha
         before = Some(serial);
         server.terminate(crate::support::product::START);
     }
+}
+
+#[test]
+fn security_07_the_versions_of_others_are_shown_after_any_churn_of_one() {
+    let site = Site::new();
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        versions 10\n    }"),
+    );
+    let write = |namespace: &str, number: u8| {
+        let service = cluster_ip("web", number, 80);
+        let service = service.replace("namespace: test", &format!("namespace: {namespace}"));
+        site.manifest(&format!("{namespace}.yaml"), &service);
+    };
+    write("victim", 1);
+    write("evil", 2);
+    let mut server = site.start_answering();
+    let mut serial = wire::serial(site.dns, "cluster.local.").expect("it answers");
+    let mut change = |namespace: &str, number: u8| {
+        write(namespace, number);
+        serial = site.new_serial(&mut server, "cluster.local.", serial);
+        serial
+    };
+    let of_victim = change("victim", 3);
+    let hidden: Vec<u32> = (10..15).map(|number| change("evil", number)).collect();
+    for number in 15..50 {
+        change("evil", number);
+    }
+    let name = "web.victim.svc.cluster.local.";
+    let log = site.ask(&["log", "cluster.local."]);
+    let has = |text: &str, part: &str| assert!(text.contains(part), "{text}");
+    has(&log, " versions of namespace evil condensed, the first of ");
+    for asked in [
+        &["log", "cluster.local.", "--name", name][..],
+        &["log", "cluster.local."],
+    ] {
+        let said = site.ask(asked);
+        assert!(
+            said.contains(&format!("cluster.local. {of_victim} ")),
+            "{said}"
+        );
+    }
+    let lines = site.ask(&["log", "cluster.local.", "--output", "json"]);
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("it is JSON"));
+    let condensed: u64 = lines
+        .filter_map(|line: Value| line["condensed"]["versions"].as_u64())
+        .sum();
+    assert!(condensed > 20, "{condensed}");
+    let at = format!("cluster.local.@{of_victim}");
+    let shown = site.ask(&["show", &at, name]);
+    assert!(shown.contains("10.96.3.1"), "{shown}");
+    let blamed = site.ask(&["blame", "cluster.local.", name]);
+    assert!(blamed.contains(&format!("since {of_victim} ")), "{blamed}");
+    let changed = site.ask(&["diff", "cluster.local.", &of_victim.to_string()]);
+    assert!(
+        changed.contains("10.96.49.1") && !changed.contains("10.96.30.1"),
+        "{changed}"
+    );
+    let at = format!("cluster.local.@{}", hidden[2]);
+    let refused = site.run(&["show", &at, "--state", "state"]);
+    let refused = String::from_utf8(refused.stderr).expect("errors are UTF-8");
+    has(&refused, "that were condensed into one: ask for serial ");
+    let verified = site.ask(&["verify", "cluster.local."]);
+    assert!(
+        verified.contains("good") && verified.contains("are condensed"),
+        "{verified}"
+    );
+    let status = site.ask(&["status"]);
+    assert!(!status.contains("HISTORY SHORT"), "{status}");
+    server.kill();
 }

@@ -14,6 +14,8 @@ use crate::support::process::{Process, now, poll_for};
 use crate::support::product::copy_folder;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// `terminationGracePeriodSeconds` of the manifests.
+const GRACE: Duration = Duration::from_secs(30);
 
 fn run(command: &mut Command) -> Output {
     let output = command.output().expect("the program is there");
@@ -49,6 +51,74 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// The server is the only program: no shell, no package manager; all else that is executable are libraries.
+fn check_programs(root: &Path) {
+    let mut programs = Vec::new();
+    for file in files(root) {
+        let name = file.strip_prefix(root).expect("it is below").to_owned();
+        let mode = fs::metadata(&file).expect("a file").permissions().mode();
+        let is_library = ["lib", "lib64"].iter().any(|it| name.starts_with(it));
+        if file.is_file() && mode & 0o111 != 0 && !is_library {
+            programs.push(name);
+        }
+    }
+    assert_eq!(programs, [Path::new("zonewright")]);
+    let shells = ["sh", "bash", "dash", "ash", "busybox", "env", "perl"];
+    let names = files(root);
+    let names = names.iter().filter_map(|it| it.file_name()?.to_str());
+    let found: Vec<&str> = names.filter(|it| shells.contains(it)).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// The configuration of the image in an OCI layout.
+fn configuration(layout: &Path) -> Value {
+    let read = |path: PathBuf| -> Value {
+        let text = fs::read_to_string(path).expect("it is there");
+        serde_json::from_str(&text).expect("it is JSON")
+    };
+    let blob = |descriptor: &Value| {
+        let digest = descriptor["digest"].as_str().expect("a digest");
+        read(layout.join("blobs").join(digest.replace(':', "/")))
+    };
+    let index = read(layout.join("index.json"));
+    let manifest = blob(&index["manifests"][0]);
+    blob(&manifest["config"])["config"].clone()
+}
+
+/// The last value of an instruction of the Containerfile, in the words of an image's configuration.
+fn instruction(text: &str, word: &str) -> Value {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(word));
+    let value = lines.map(str::trim).next_back().expect("it is there");
+    let keys = |value: &str| -> Value {
+        let keys = value.split(' ').map(|key| (key.to_owned(), json!({})));
+        Value::Object(keys.collect())
+    };
+    match word {
+        "EXPOSE" | "VOLUME" => keys(value),
+        "ENTRYPOINT" | "CMD" => serde_json::from_str(value).expect("it is a list"),
+        "ENV" => json!([value]),
+        _ => json!(value),
+    }
+}
+
+/// An image that a container engine builds starts as ours does.
+fn check_containerfile(layout: &Path) {
+    let text = fs::read_to_string("deploy/image/Containerfile").expect("it is there");
+    let (_, text) = text.split_once("FROM scratch").expect("it begins empty");
+    let ours = configuration(layout);
+    for (word, field) in [
+        ("USER", "User"),
+        ("WORKDIR", "WorkingDir"),
+        ("EXPOSE", "ExposedPorts"),
+        ("VOLUME", "Volumes"),
+        ("ENTRYPOINT", "Entrypoint"),
+        ("CMD", "Cmd"),
+        ("ENV", "Env"),
+    ] {
+        assert_eq!(instruction(text, word), ours[field], "{word}");
+    }
 }
 
 /// A container of the image; ended and removed when dropped.
@@ -151,6 +221,7 @@ fn the_image_serves_port_53_as_an_ordinary_user_without_capabilities() {
     let [first, second] = ["first", "second"].map(|name| build(&folder.path().join(name)));
     assert_eq!(digest(&first), digest(&second), "{first}\n{second}");
 
+    check_containerfile(&folder.path().join("first/oci"));
     let bundle = folder.path().join("bundle");
     let image = first.split(',').next().expect("a name").to_owned();
     run(Command::new(needs::program("umoci"))
@@ -163,9 +234,7 @@ fn the_image_serves_port_53_as_an_ordinary_user_without_capabilities() {
         let is_open = mode & 0o002 != 0 && file != root.join("tmp");
         assert!(!is_open, "anybody may write {}", file.display());
     }
-    for shell in ["bin/sh", "usr/bin/sh", "bin/bash", "bin/busybox"] {
-        assert!(!root.join(shell).exists(), "{shell} is there");
-    }
+    check_programs(&root);
 
     let mut container = Container::start(folder, bundle);
     let ready = [
@@ -192,9 +261,12 @@ fn the_image_serves_port_53_as_an_ordinary_user_without_capabilities() {
         container.inside(&dig).as_deref(),
         Some("fd00:10:96::12:34\n")
     );
+    let start = now();
     run(Container::runc(&container.bundle).args(["kill", &container.name, "TERM"]));
     let status = container.process.wait_for_end(PATIENCE);
     let log = container.process.log();
     assert!(status.success(), "{status}: {log}");
+    let took = start.elapsed();
+    assert!(took < GRACE / 3, "{took:?}");
     assert!(!log.contains("health request failed"), "{log}");
 }

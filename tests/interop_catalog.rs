@@ -349,6 +349,15 @@ fn ask_until(server: SocketAddr, done: &AtomicBool) -> (usize, Duration) {
 /// machine.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
+/// Whether BIND's log says that its zones are those of this version of a catalog. It serves a version up to a second
+/// before (`min-update-interval`).
+fn has_worked_by(log: &str, catalog: &str, serial: u32) -> bool {
+    let begins = format!("updating catalog zone '{catalog}' with serial {serial}");
+    let ends = format!("catz: {catalog}: reload done: success");
+    log.split_once(&begins)
+        .is_some_and(|(_, rest)| rest.contains(&ends))
+}
+
 /// RFC 9432 section 4.3.1: a zone changes its catalog by `coo`. Each consumer sees the catalogs in the
 /// order in which it fetches them. BIND 9.18 rearranges its zones then and gives no answer for some
 /// milliseconds.
@@ -417,6 +426,12 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
                     };
                     let what = format!("{:?} has the new {catalog}", member.kind);
                     process::wait_for(&what, FOLLOW, || member.log(), follows);
+                    if member.kind == Kind::Bind {
+                        let serial = zonewright.serial(catalog).expect("it is served");
+                        let works_by_it =
+                            || has_worked_by(&member.log(), catalog, serial).then_some(());
+                        process::wait_for(&what, FOLLOW, || member.log(), works_by_it);
+                    }
                 }
                 serials.insert(*catalog, zonewright.serial(catalog));
             }

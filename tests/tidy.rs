@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use regex::Regex;
 
@@ -295,4 +296,23 @@ fn names_are_taken_apart_by_the_schema_alone() {
         let found = grammar_faults("src/a.rs", planted);
         assert_eq!(found.len(), count, "{planted}{found:?}");
     }
+}
+
+/// What the top level of the repository has beside hidden files.
+const TOP: &str = "ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md Cargo.lock Cargo.toml Corefile LICENSE Makefile README.md \
+    SECURITY.md benches crates deploy docs rust-toolchain.toml src tests tools zones";
+
+#[test]
+fn files_of_a_run_are_not_in_the_repository() {
+    let listed = Command::new("git")
+        .args(["-c", "safe.directory=*", "ls-files"])
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let top: BTreeSet<&str> = { listed.lines() }
+        .filter_map(|file| file.split('/').next())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    assert_eq!(top, TOP.split_whitespace().collect());
 }

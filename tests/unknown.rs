@@ -252,15 +252,25 @@ fn with_history(site: &Site) -> (Process, Vec<(&'static str, String)>) {
     site.write("Corefile", &(corefile + &other));
     site.manifest("s1.yaml", &cluster_ip("s1", 1, 80));
     site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let twin = |number| {
+        let service = cluster_ip("twin", number, 80);
+        service.replace("namespace: test", "namespace: twin")
+    };
+    site.manifest("twin.yaml", &twin(101));
     let mut server = site.start_answering();
     let mut serials = vec![wire::serial(site.dns, "cluster.local.").expect("it answers")];
-    let change = |server: &mut Process, serials: &mut Vec<u32>, hosts: &[u8]| {
-        site.manifest("web.yaml", &headless("web", 1, hosts));
+    let wait = |server: &mut Process, serials: &mut Vec<u32>| {
         let last = serials[serials.len() - 1];
         serials.push(site.new_serial(server, "cluster.local.", last));
     };
-    for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[], &[5]] {
-        change(&mut server, &mut serials, hosts);
+    // In turn of two namespaces: adjacent versions of one would be condensed, and stay.
+    for (number, hosts) in [(101, &[1, 2][..]), (102, &[2]), (103, &[])] {
+        if number > 101 {
+            site.manifest("twin.yaml", &twin(number));
+            wait(&mut server, &mut serials);
+        }
+        site.manifest("web.yaml", &headless("web", 1, hosts));
+        wait(&mut server, &mut serials);
     }
     // The serial of a change is that of the clock, once that is past the last one.
     let last = serials[serials.len() - 1];
@@ -268,13 +278,15 @@ fn with_history(site: &Site) -> (Process, Vec<(&'static str, String)>) {
         let now = UNIX_EPOCH.elapsed().expect("it is after 1970").as_secs();
         (now > u64::from(last) + 2).then_some(())
     });
-    change(&mut server, &mut serials, &[5, 6]);
+    site.manifest("twin.yaml", &twin(104));
+    wait(&mut server, &mut serials);
     let word = |word, serial: u32| (word, serial.to_string());
-    let [.., oldest, second, before, newest] = serials[..] else {
-        panic!("there are more than four versions")
+    // Four in the history, and two in the archive.
+    let [gone, oldest, second, .., before, newest] = serials[..] else {
+        panic!("there are seven versions")
     };
     let words = vec![
-        word("GONE", serials[0]),
+        word("GONE", gone),
         word("OLDEST", oldest),
         word("SECOND", second),
         word("BETWEEN", before + 1),

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use corefile::quantity::go_duration;
 use history::Output;
 use ops::telemetry::LogFormat;
@@ -20,7 +22,7 @@ use crate::emit::Software;
 /// configuration or the state folder is not usable, or the question cannot be answered as it is written, such as one about a
 /// zone that is not there. 3, the history does not tell: it begins later, or no longer has the version.
 #[derive(Debug, Parser)]
-#[command(name = "zonewright", version, disable_help_subcommand = true)]
+#[command(name = "zonewright", version)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -43,7 +45,7 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 pub struct Configuration {
     /// The Corefile; `-` reads it from standard input.
-    #[arg(long, default_value = "Corefile")]
+    #[arg(short, long, value_name = "FILE", default_value = "Corefile")]
     pub corefile: PathBuf,
     /// The port for server blocks without a port.
     #[arg(long, default_value_t = 53)]
@@ -74,12 +76,19 @@ pub struct Start {
     /// The group, by its name or number, whose members may use `--read-socket`.
     #[arg(long, value_name = "GROUP", requires = "read_socket")]
     pub read_group: Option<String>,
+    /// Do not give up the rights that the server does not need: see docs/sandbox.md.
+    #[arg(long)]
+    pub no_sandbox: bool,
     /// In a burst of changes, a version is made when no change came for this time, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = up_to_ten_seconds)]
     pub batch_quiet: Duration,
     /// In a burst of changes, a version is made after this time at the latest, up to 10s.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = up_to_ten_seconds)]
     pub batch_window: Duration,
+    /// The versions of a zone that one namespace causes without a pause, and one name a fifth of them. After them it causes one a second. 0 is
+    /// no limit.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub version_burst: u32,
 }
 
 /// Reads a time in Go's notation, such as `20ms`.
@@ -109,6 +118,7 @@ impl Start {
         BatchSettings {
             quiet: self.batch_quiet,
             window: self.batch_window,
+            burst: self.version_burst,
         }
     }
 
@@ -147,6 +157,9 @@ pub struct Emission {
     /// Name each zone, even if the secondary could read them from a catalog.
     #[arg(long)]
     pub no_catalog: bool,
+    /// Print the keys and zones only, to include them in the configuration that the secondary has.
+    #[arg(long)]
+    pub zones_only: bool,
     /// The folder for the files of the secondary. The default is that of its Debian package.
     #[arg(long)]
     pub dir: Option<PathBuf>,
@@ -183,6 +196,14 @@ pub struct Look {
     pub no_pager: bool,
 }
 
+/// In which form a command prints.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Format {
+    /// The format of the output.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
 /// Where to ask and how the answer looks.
 #[derive(Debug, Clone, Args)]
 pub struct Asking {
@@ -190,11 +211,57 @@ pub struct Asking {
     #[command(flatten)]
     pub state: State,
     /// The format of the output.
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(short, long, value_enum, default_value = "text")]
     pub output: Output,
     /// How text looks on a terminal.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// Where to read the history.
+#[derive(Debug, Clone, Args)]
+pub struct Reading {
+    /// Change nothing in the state folder, not even to repair it: without a running server a copy of it in `$TMPDIR` is read.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// What is to be checked.
+#[derive(Debug, Args)]
+pub struct CheckWanted {
+    /// The configuration.
+    #[command(flatten)]
+    pub configuration: Configuration,
+    /// The Corefile, instead of `--corefile FILE`.
+    #[arg(conflicts_with = "corefile")]
+    pub file: Option<PathBuf>,
+    /// Also print what each block will do with queries and zones.
+    #[arg(long)]
+    pub explain: bool,
+    /// The format of the output.
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// What is to be verified.
+#[derive(Debug, Args)]
+pub struct VerifyWanted {
+    /// Only this zone of the store. Or a file that `export --history` wrote, which needs no store: FILE.ndjson is a history,
+    /// manifest.json stands for all files of an export.
+    #[arg(value_name = "ZONE|FILE")]
+    pub target: Option<String>,
+    /// A hash that was noted elsewhere, as HASH or ZONE=HASH: check that it is in the history. Can be given several times.
+    #[arg(long, value_name = "HASH")]
+    pub anchor: Vec<String>,
+    /// With FILE: check the signature of the manifest with this Ed25519 public key (PEM, as `openssl pkey -pubout` writes it).
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Where to read.
+    #[command(flatten)]
+    pub reading: Reading,
 }
 
 /// Why an order is given, and to whom.
@@ -203,6 +270,9 @@ pub struct OrderWanted {
     /// Why: stored with the version and shown by `log`, `blame` and `status`. `require_reason` of `history` demands it.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+    /// Do not ask first. On a terminal a freeze, a rollback or a release of a zone with more than 50 records has to be confirmed.
+    #[arg(long)]
+    pub yes: bool,
     /// Where to ask.
     #[command(flatten)]
     pub asking: Asking,
@@ -234,11 +304,11 @@ pub struct LogWanted {
     )]
     pub count: Option<u64>,
     /// Print the oldest version first, then each new version at once. Starts after the serial of `--since`, if it is one.
-    #[arg(long, conflicts_with = "until")]
+    #[arg(long, conflicts_with_all = ["until", "read_only"])]
     pub follow: bool,
-    /// Where to ask.
+    /// Where to read.
     #[command(flatten)]
-    pub asking: Asking,
+    pub reading: Reading,
 }
 
 /// What is to be taken away.
@@ -250,18 +320,21 @@ pub struct ExportWanted {
     /// The folder to write to. It is created if it does not exist.
     #[arg(long, required_unless_present = "follow")]
     pub to: Option<PathBuf>,
-    /// Write the whole history of each ZONE as JSON lines, instead of a master file.
+    /// Write the whole history of each ZONE as JSON lines, instead of a master file, and a manifest of the files.
     #[arg(long)]
     pub history: bool,
+    /// Sign the manifest with this Ed25519 key (PKCS#8 PEM, as `openssl genpkey -algorithm ed25519` writes it).
+    #[arg(long, value_name = "KEYFILE", requires = "history")]
+    pub sign: Option<PathBuf>,
     /// Print new versions of one ZONE to standard output without end, as lines of its history.
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, conflicts_with_all = ["to", "read_only", "history"])]
     pub follow: bool,
     /// With `--follow`: start at this time, or after this serial.
     #[arg(long, requires = "follow")]
     pub since: Option<String>,
-    /// Where to ask.
+    /// Where to read.
     #[command(flatten)]
-    pub asking: Asking,
+    pub reading: Reading,
 }
 
 /// What to do.
@@ -280,19 +353,15 @@ pub enum Command {
         start: Start,
     },
     /// Print every problem of the configuration, with its place and the fix.
-    Check {
-        /// The configuration.
-        #[command(flatten)]
-        configuration: Configuration,
-        /// Also print what each block will do with queries and zones.
-        #[arg(long)]
-        explain: bool,
-    },
+    Check(CheckWanted),
     /// Print the zones that the sources give now, as master files. Needs no state and no socket.
     Render {
         /// The configuration.
         #[command(flatten)]
         configuration: Configuration,
+        /// The format of the output.
+        #[command(flatten)]
+        format: Format,
         /// Only this zone.
         zone: Option<String>,
     },
@@ -304,21 +373,21 @@ pub enum Command {
         zone: String,
         /// Only this name.
         name: Option<String>,
-        /// Where to ask.
+        /// Where to read.
         #[command(flatten)]
-        asking: Asking,
+        reading: Reading,
     },
     /// Print the changes between two versions, and their causes.
     Diff {
         /// The zone.
         zone: String,
-        /// Serial or time.
+        /// Serial or time. Or both ends of the range, as `FROM..TO` or `FROM..`.
         from: String,
         /// Serial or time. The default is the current version.
         to: Option<String>,
-        /// Where to ask.
+        /// Where to read.
         #[command(flatten)]
-        asking: Asking,
+        reading: Reading,
     },
     /// Print for each record the version that added it, with the object and field manager.
     Blame {
@@ -326,18 +395,12 @@ pub enum Command {
         zone: String,
         /// Only this name.
         name: Option<String>,
-        /// Where to ask.
+        /// Where to read.
         #[command(flatten)]
-        asking: Asking,
+        reading: Reading,
     },
     /// Check that the history is as it was written: hashes, chain, records. Exit code 1 if it is not.
-    Verify {
-        /// Only this zone.
-        zone: Option<String>,
-        /// Where to ask.
-        #[command(flatten)]
-        asking: Asking,
-    },
+    Verify(VerifyWanted),
     /// Write versions to a folder: as master files, or as the whole history with causes and hashes.
     Export(ExportWanted),
     /// Ask the running server which record, object, rule or handler answers a name, or why none does.
@@ -393,6 +456,26 @@ pub enum Command {
         #[command(flatten)]
         wanted: OrderWanted,
     },
+    /// Make the running server read its Corefile now. Exit code 2, with the problems, if it stays with the one it has.
+    Reload {
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Notify the secondaries of a zone of its current version again.
+    Notify {
+        /// The zone.
+        zone: String,
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// End the running server, as SIGTERM does.
+    Stop {
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
     /// Tries each secondary: reach, key, clock, NOTIFY, serial; says what to fix. Exit code 1 when something is wrong.
     Doctor {
         /// The configuration.
@@ -401,12 +484,18 @@ pub enum Command {
         /// The state folder of the running server.
         #[command(flatten)]
         state: State,
+        /// The format of the output.
+        #[command(flatten)]
+        format: Format,
     },
     /// Print the configuration for a secondary of this Corefile.
     Emit {
         /// The configuration.
         #[command(flatten)]
         configuration: Configuration,
+        /// The format of the output.
+        #[command(flatten)]
+        format: Format,
         /// For whom.
         #[command(flatten)]
         emission: Emission,
@@ -417,6 +506,54 @@ pub enum Command {
         #[command(flatten)]
         asking: Asking,
     },
+    /// Print the version of the program, and the commit it was built from.
+    Version {
+        /// The format of the output.
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print a script that completes commands and options in a shell.
+    Completion {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write the manual pages of all commands to a folder, for packages.
+    #[command(hide = true)]
+    ManPages {
+        /// The folder, which has to exist.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+}
+
+/// Commands that are not suggested for a misspelt one, because they publish, hold or end something.
+const NEVER_SUGGESTED: [&str; 5] = ["release", "rollback", "freeze", "advance", "stop"];
+
+/// Parses a command line. Ends the process with the usage if it is wrong.
+#[must_use]
+pub fn parse(args: Vec<String>) -> Cli {
+    Cli::try_parse_from(args).unwrap_or_else(|error| without_orders(error).exit())
+}
+
+/// Takes commands that must be meant out of the suggestions of an error.
+fn without_orders(mut error: clap::Error) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    let is_harmless = |word: &String| !NEVER_SUGGESTED.contains(&word.as_str());
+    match error.remove(kind) {
+        Some(ContextValue::Strings(words)) => {
+            let words: Vec<String> = words.into_iter().filter(is_harmless).collect();
+            if !words.is_empty() {
+                error.insert(kind, ContextValue::Strings(words));
+            }
+        }
+        Some(ContextValue::String(word)) if !is_harmless(&word) => {}
+        Some(other) => {
+            error.insert(kind, other);
+        }
+        None => {}
+    }
+    error
 }
 
 /// What a command line of CoreDNS's wants.
@@ -438,6 +575,7 @@ const WITH_VALUE: &[(&str, &str)] = &[
     ("dns.port", "--port"),
     ("p", "--port"),
     ("pidfile", "--pidfile"),
+    ("log-format", "--log-format"),
 ];
 /// CoreDNS's flags that take none.
 const WITHOUT_VALUE: &[&str] = &["quiet", "version", "plugins"];
@@ -456,12 +594,19 @@ pub fn translate(args: Vec<String>) -> Translated {
     };
     // `--version` of ours prints the same.
     let is_coredns = |arg: &String| with_value(arg).is_some() || without_value(arg).is_some();
-    if !args.get(1).is_some_and(is_coredns) {
+    // `--log-format FORMAT` may be before a command of ours, too: what follows it decides.
+    let first = match args.get(1).map(String::as_str) {
+        Some("--log-format") => args.get(3),
+        Some(arg) if arg.starts_with("--log-format=") => args.get(2),
+        _ => args.get(1),
+    };
+    if !first.is_some_and(is_coredns) {
         return Translated::Ours(args);
     }
     let mut translated: Vec<String> = args.iter().take(1).cloned().collect();
     translated.push("run".into());
-    if !args.iter().any(|arg| arg.starts_with("--log-format")) {
+    let is_format = |arg: &String| flag_value(arg, "log-format").is_some();
+    if !args.iter().any(is_format) {
         translated.push("--log-format=coredns".into());
     }
     let mut rest = args.into_iter().skip(1);
@@ -491,9 +636,13 @@ pub fn translate(args: Vec<String>) -> Translated {
         let (ours, Some(value)) = value else {
             return Translated::Wrong(format!("flag needs an argument: {arg}"));
         };
-        // CoreDNS's word for what is piped in.
-        let is_piped = ours == "--corefile" && value == "stdin";
-        let value = if is_piped { "-" } else { value.as_str() };
+        let value = match (ours, value.as_str()) {
+            // CoreDNS's word for what is piped in.
+            ("--corefile", "stdin") => "-",
+            // Its own format is the text.
+            ("--log-format", "text") => "coredns",
+            (_, value) => value,
+        };
         translated.push(format!("{ours}={value}"));
     }
     Translated::Ours(translated)
@@ -541,6 +690,22 @@ mod tests {
                 "zonewright run --corefile=- --log-format=json".to_owned(),
             ),
             (
+                "zonewright -conf F -log-format json",
+                "zonewright run --corefile=F --log-format=json".to_owned(),
+            ),
+            (
+                "zonewright -log-format=text -conf F",
+                "zonewright run --log-format=coredns --corefile=F".to_owned(),
+            ),
+            (
+                "zonewright --log-format json -conf F",
+                "zonewright run --log-format=json --corefile=F".to_owned(),
+            ),
+            (
+                "zonewright --log-format json check --corefile F",
+                "zonewright --log-format json check --corefile F".to_owned(),
+            ),
+            (
                 "zonewright check --corefile F",
                 "zonewright check --corefile F".to_owned(),
             ),
@@ -570,11 +735,18 @@ mod tests {
         };
         let usual = (Settings::default(), BatchSettings::default());
         assert_eq!(start("zonewright run"), Some(usual));
-        let given = "zonewright run --notify-interval 1s --batch-quiet 2ms --batch-window 3ms";
+        let given = "zonewright run --notify-interval 1s --batch-quiet 2ms --batch-window 3ms --version-burst 9";
         let (settings, batch) = start(given).unwrap();
         assert_eq!(settings.notify.interval, Duration::from_secs(1));
         let [quiet, window] = [2, 3].map(Duration::from_millis);
-        assert_eq!(batch, BatchSettings { quiet, window });
+        assert_eq!(
+            batch,
+            BatchSettings {
+                quiet,
+                window,
+                burst: 9
+            }
+        );
         assert_eq!(start("zonewright run --batch-window 11s"), None);
         assert_eq!(start("zonewright run --batch-window 5"), None);
     }
@@ -600,9 +772,39 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_publishes_or_ends_something_is_never_suggested() {
+        let said = |line: &str| {
+            let error = Cli::try_parse_from(args(line)).expect_err("there is no such command");
+            without_orders(error).to_string()
+        };
+        for line in ["relese", "releas", "rollbak", "freez", "advanc", "stopp"] {
+            let text = said(&format!("zonewright {line}"));
+            let tips = text.lines().filter(|line| line.contains("tip:"));
+            let tips: String = tips.collect();
+            assert!(
+                !NEVER_SUGGESTED.iter().any(|word| tips.contains(word)),
+                "{text}"
+            );
+        }
+        let text = said("zonewright relod");
+        assert!(
+            text.contains("'reload'") && !text.contains("'release'"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
-        assert!(Cli::try_parse_from(args("zonewright status --state S --output json")).is_ok());
+        for line in [
+            "zonewright status --state S --output json",
+            "zonewright check -o json other",
+            "zonewright render -c other -o json",
+        ] {
+            assert!(Cli::try_parse_from(args(line)).is_ok(), "{line}");
+        }
+        let twice = "zonewright check -c one other";
+        assert!(Cli::try_parse_from(args(twice)).is_err(), "{twice}");
     }
 }

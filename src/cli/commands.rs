@@ -2,40 +2,36 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::OnceLock;
 
 use directives::config::{Loaded, Overrides, Rejected};
-use directives::handlers::unresolved_upstreams;
 use dns::Name;
-use history::{AuditError, Follow, OrderText, Question, Request, answer, ask};
-use ops::SystemClock;
+use history::{AuditError, Follow, OrderText, Output, Question, Request, answer, ask};
 use tokio::runtime::Runtime;
 
-use crate::cli::args::{Asking, Configuration, LogWanted, OrderWanted};
-use crate::cli::explain::explain;
+use crate::cli::args::{
+    Asking, Configuration, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
+};
+use crate::cli::confirm::confirm;
+use crate::cli::evidence::{is_export, verify_export};
 use crate::cli::follow::follow;
 use crate::cli::render::render;
 use crate::cli::stopped::{NOBODY, refused, stored_past};
 use crate::cli::terminal::{Paint, Screen, Wanted};
-use crate::failure::{Failure, one_line};
-use crate::plan::addresses::interface_addresses;
-use crate::plan::clusters::wanted;
-use crate::plan::model::Plan;
-use crate::runtime::certificates::check_certificates;
-use crate::runtime::listeners::addresses_of;
-use crate::runtime::sources::Source;
-use crate::runtime::zone_files::read_once;
+use crate::failure::Failure;
 
-/// How long `check` waits for the addresses of upstreams, all together.
-const NAMES_WITHIN: Duration = Duration::from_secs(5);
+/// The file with the namespace of a pod's service account.
+const NAMESPACE_OF_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Reads the configuration.
 pub(crate) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
     let overrides = Overrides {
         default_port: configuration.port,
     };
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| {
+        let written = std::env::var(name).ok();
+        written.or_else(|| (name == "POD_NAMESPACE").then(namespace_of_account)?)
+    };
     if configuration.corefile == Path::new("-") {
         // Standard input can be read once: a reload gets the same text again.
         static PIPED: OnceLock<String> = OnceLock::new();
@@ -51,6 +47,12 @@ pub(crate) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
     directives::config::load(&configuration.corefile, &overrides, &env)
 }
 
+/// The namespace of the service account, which a pod has beside its token.
+fn namespace_of_account() -> Option<String> {
+    let text = std::fs::read_to_string(NAMESPACE_OF_ACCOUNT).ok()?;
+    Some(text.trim().to_owned())
+}
+
 /// Reads the configuration; warnings are logged.
 pub(crate) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
     let loaded = read(configuration).map_err(|rejected| Failure::unusable(rejected.to_string()))?;
@@ -60,109 +62,23 @@ pub(crate) fn load(configuration: &Configuration) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
-/// `check`.
-///
-/// # Errors
-/// With every problem of the configuration.
-pub fn check(configuration: &Configuration, explains: bool) -> Result<(), Failure> {
-    let loaded = load(configuration)?;
-    if explains {
-        print(&explain(&loaded.config))?;
-    }
-    let runtime = runtime()?;
-    check_sources(&loaded.config, &runtime)?;
-    check_files(&loaded.config)?;
-    check_certificates(&loaded.config)?;
-    warn_of_machine(&loaded.config, &runtime);
-    // The system may still look for a name.
-    runtime.shutdown_background();
-    let blocks = loaded.config.servers.iter();
-    let zones: Vec<String> = blocks
-        .flat_map(directives::config::ServerBlock::zones_written)
-        .map(ToString::to_string)
-        .collect();
-    print(&format!(
-        "{}: good; zones {}\n",
-        configuration.corefile.display(),
-        zones.join(" ")
-    ))
-}
-
-/// Warns about problems that prevent a start on this machine; the Corefile may be for another.
-fn warn_of_machine(config: &directives::config::Config, runtime: &Runtime) {
-    for (listener, blocks) in config.listeners() {
-        if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
-            tracing::warn!("{}", one_line(&error));
-        }
-    }
-    for error in runtime.block_on(unresolved_upstreams(config, NAMES_WITHIN)) {
-        tracing::warn!("{}", one_line(&error.into()));
-    }
-}
-
 /// The runtime of the commands.
-fn runtime() -> Result<Runtime, Failure> {
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::running(error.to_string()))
 }
 
-/// Opens the files that the sources need. The pod's own files are not read: `check` runs elsewhere.
-fn check_sources(config: &directives::config::Config, runtime: &Runtime) -> Result<(), Failure> {
-    let mut wrong = Vec::new();
-    for kubernetes in config
-        .servers
-        .iter()
-        .flat_map(directives::config::ServerBlock::clusters)
-    {
-        if kubernetes.source == directives::config::Source::InCluster {
-            continue;
-        }
-        let clock = Arc::new(SystemClock);
-        let opened = Source::open(
-            &kubernetes.source,
-            wanted(kubernetes),
-            clock,
-            Arc::default(),
-        );
-        if let Err(error) = runtime.block_on(opened) {
-            wrong.push(format!(
-                "{}: {}: {}",
-                kubernetes.place,
-                kubernetes.word(),
-                one_line(&error)
-            ));
-        }
-    }
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::unusable(wrong.join("\n")))
-    }
-}
-
-/// Reads all files of a configuration.
-fn check_files(config: &directives::config::Config) -> Result<(), Failure> {
-    let plan = Plan::new(config, &|_| Vec::new());
-    let wrong: Vec<String> = plan
-        .files
-        .iter()
-        .filter_map(|file| read_once(file, Arc::new(SystemClock)).err())
-        .map(|error| error.to_string())
-        .collect();
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::unusable(wrong.join("\n")))
-    }
-}
-
 /// `render`.
 ///
 /// # Errors
 /// When the configuration or a source is not usable.
-pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<(), Failure> {
+pub fn print_zones(
+    configuration: &Configuration,
+    zone: Option<&str>,
+    format: Format,
+) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     let wanted = zone
         .map(|zone| Name::parse(zone).map_err(|error| Failure::unusable(error.to_string())))
@@ -177,7 +93,10 @@ pub fn print_zones(configuration: &Configuration, zone: Option<&str>) -> Result<
             .is_none_or(|wanted| rendered.zone == *wanted)
         {
             found = true;
-            print(&rendered.text)?;
+            match format.output {
+                Output::Text => print(&rendered.text)?,
+                Output::Json => print(&rendered.as_json())?,
+            }
         }
     }
     match wanted {
@@ -202,7 +121,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
         object,
         count,
         follow,
-        asking,
+        reading,
     } = wanted;
     if !follow {
         let request = Request::Log {
@@ -213,7 +132,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
             object,
             count,
         };
-        return question(request, &asking);
+        return read_history(request, &reading);
     }
     // The command line lets no `until` stand beside it.
     let wanted = Follow {
@@ -223,7 +142,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
         object,
         ..Follow::default()
     };
-    follow_log(&wanted, &asking)
+    follow_log(&wanted, &reading.asking)
 }
 
 /// `log --follow`.
@@ -252,8 +171,8 @@ fn follow_log(wanted: &Follow, asking: &Asking) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When there is no answer.
-pub fn show(zone: String, name: Option<String>, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Show { zone, name }, asking)
+pub fn show(zone: String, name: Option<String>, reading: &Reading) -> Result<(), Failure> {
+    read_history(Request::Show { zone, name }, reading)
 }
 
 /// `diff`.
@@ -264,25 +183,56 @@ pub fn diff(
     zone: String,
     from: String,
     to: Option<String>,
-    asking: &Asking,
+    reading: &Reading,
 ) -> Result<(), Failure> {
-    question(Request::Diff { zone, from, to }, asking)
+    let (from, to) = range(from, to);
+    read_history(Request::Diff { zone, from, to }, reading)
+}
+
+/// Both ends of `FROM..TO`; without an end it is the current version.
+fn range(from: String, to: Option<String>) -> (String, Option<String>) {
+    match from.split_once("..") {
+        Some((start, end)) if to.is_none() => {
+            let end = (!end.is_empty()).then(|| end.to_owned());
+            (start.to_owned(), end)
+        }
+        _ => (from, to),
+    }
 }
 
 /// `blame`.
 ///
 /// # Errors
 /// When there is no answer.
-pub fn blame(zone: String, name: Option<String>, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Blame { zone, name }, asking)
+pub fn blame(zone: String, name: Option<String>, reading: &Reading) -> Result<(), Failure> {
+    read_history(Request::Blame { zone, name }, reading)
 }
 
 /// `verify`.
 ///
 /// # Errors
 /// When there is no answer, or the history is not as it was written.
-pub fn verify(zone: Option<String>, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Verify { zone }, asking)
+pub fn verify(wanted: VerifyWanted) -> Result<(), Failure> {
+    let VerifyWanted {
+        target,
+        anchor: anchors,
+        key,
+        reading,
+    } = wanted;
+    if let Some(file) = target.as_deref().filter(|target| is_export(target)) {
+        let mut text = Vec::new();
+        let output = reading.asking.output;
+        let checked = verify_export(Path::new(file), &anchors, key.as_deref(), output, &mut text);
+        print(&String::from_utf8_lossy(&text))?;
+        return checked;
+    }
+    if key.is_some() {
+        return Err(Failure::unusable(
+            "--key checks the manifest of an export: name manifest.json or FILE.ndjson",
+        ));
+    }
+    let zone = target;
+    read_history(Request::Verify { zone, anchors }, &reading)
 }
 
 /// `status`.
@@ -301,12 +251,41 @@ pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), F
     question(Request::Why { name, rtype }, asking)
 }
 
+/// `reload`.
+///
+/// # Errors
+/// When no server runs, or the Corefile has a problem.
+pub fn reload(asking: &Asking) -> Result<(), Failure> {
+    question(Request::Reload, asking)
+}
+
+/// `notify`.
+///
+/// # Errors
+/// When no server runs, or it notifies nobody of the zone.
+pub fn notify(zone: String, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Notify { zone }, asking)
+}
+
+/// `stop`.
+///
+/// # Errors
+/// When no server runs.
+pub fn stop(asking: &Asking) -> Result<(), Failure> {
+    question(Request::Stop, asking)
+}
+
 /// `release`, `freeze`, `advance` and `rollback`.
 ///
 /// # Errors
 /// When no server runs, or the order is not possible.
 pub fn order(zone: String, order: OrderText, wanted: &OrderWanted) -> Result<(), Failure> {
-    let OrderWanted { reason, asking } = wanted;
+    confirm(&zone, &order, wanted)?;
+    let OrderWanted {
+        reason,
+        yes: _,
+        asking,
+    } = wanted;
     let reason = reason.clone();
     let request = Request::Order {
         zone,
@@ -316,8 +295,18 @@ pub fn order(zone: String, order: OrderText, wanted: &OrderWanted) -> Result<(),
     question(request, asking)
 }
 
-/// Asks the running server, else the store itself.
+/// Asks the running server.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
+    let reading = Reading {
+        read_only: false,
+        asking: asking.clone(),
+    };
+    read_history(request, &reading)
+}
+
+/// Asks the running server, else the store itself.
+fn read_history(request: Request, reading: &Reading) -> Result<(), Failure> {
+    let Reading { read_only, asking } = reading;
     let Asking {
         state,
         output,
@@ -331,9 +320,13 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
     let answered = match ask(&state.state, &question, &mut out) {
         Some(answered) => answered.map_err(refused),
         None => match question.request {
-            Request::Status | Request::Standing | Request::Why { .. } | Request::Order { .. } => {
-                Err(Failure::running(AuditError::NoServer.to_string()))
-            }
+            Request::Status
+            | Request::Standing
+            | Request::Why { .. }
+            | Request::Reload
+            | Request::Stop
+            | Request::Notify { .. }
+            | Request::Order { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
             Request::Log { .. }
             | Request::Follow(_)
             | Request::Show { .. }
@@ -341,8 +334,8 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
             | Request::Blame { .. }
             | Request::Verify { .. }
             | Request::History { .. } => {
-                let past = stored_past(&state.state)?;
-                answer(&question, &past, NOBODY, &mut out).map_err(refused)
+                let stored = stored_past(&state.state, *read_only)?;
+                answer(&question, &stored.past, NOBODY, &mut out).map_err(refused)
             }
         },
     };
@@ -362,6 +355,9 @@ fn wanted_of(question: &Question) -> Wanted {
         | Request::Status
         | Request::Standing
         | Request::Why { .. }
+        | Request::Reload
+        | Request::Stop
+        | Request::Notify { .. }
         | Request::Order { .. } => (Paint::None, false),
     };
     Wanted {
@@ -385,5 +381,30 @@ fn ignore_closed(error: io::Error) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::running(format!("standard output: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_two_ends_or_ends_at_the_current_version() {
+        for (from, to, want) in [
+            ("7", None, ("7", None)),
+            ("7", Some("9"), ("7", Some("9"))),
+            ("7..9", None, ("7", Some("9"))),
+            ("7..", None, ("7", None)),
+            (
+                "2026-11-21T14:00:00.5Z..now",
+                None,
+                ("2026-11-21T14:00:00.5Z", Some("now")),
+            ),
+            // Refused later, as no serial is like this.
+            ("7..9", Some("11"), ("7..9", Some("11"))),
+        ] {
+            let (start, end) = range(from.to_owned(), to.map(ToOwned::to_owned));
+            assert_eq!((start.as_str(), end.as_deref()), want, "{from} {to:?}");
+        }
     }
 }

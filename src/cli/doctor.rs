@@ -7,10 +7,11 @@ use std::sync::Arc;
 use directives::config::{Catalog, Config, ServerBlock, Transfer};
 use dns::tsig::{self, Key};
 use dns::{Name, Serial};
-use history::{Output, Question, Request, Status, ask};
+use history::{Output, Question, Request, SCHEMA, Status, ask};
 use ops::SystemClock;
+use serde_json::json;
 
-use crate::cli::args::{Configuration, State};
+use crate::cli::args::{Configuration, Format, State};
 use crate::cli::commands::{load, print};
 use crate::doctor::{Diagnosis, OurSerial, Patient, diagnose, probe};
 use crate::failure::Failure;
@@ -19,7 +20,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// When the configuration is not usable, or something is wrong with a secondary.
-pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failure> {
+pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     let is_running = our_serials(state).is_some();
     if !is_running {
@@ -48,7 +49,7 @@ pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failur
                 scope.spawn(|| {
                     patients
                         .iter()
-                        .map(|it| visit(it, &ours))
+                        .map(|it| visit(it, &ours, format.output))
                         .collect::<Vec<_>>()
                 })
             })
@@ -71,18 +72,28 @@ pub fn doctor(configuration: &Configuration, state: &State) -> Result<(), Failur
 }
 
 /// Tries one zone at one secondary: the line, and whether all is well.
-fn visit(patient: &Patient, ours: &OurSerial<'_>) -> (String, bool) {
+fn visit(patient: &Patient, ours: &OurSerial<'_>, output: Output) -> (String, bool) {
     let findings = probe(patient, ours, &SystemClock);
     let key = patient.key.as_ref().map(|key| key.name());
     let diagnosis = diagnose(&findings, key);
-    let is_well = match diagnosis {
-        Diagnosis::Well(_) => true,
-        Diagnosis::Ill { .. } => false,
+    let (is_well, message, fix) = match &diagnosis {
+        Diagnosis::Well(text) => (true, text, None),
+        Diagnosis::Ill { what, fix } => (false, what, Some(fix)),
     };
-    (
-        format!("{} at {}: {diagnosis}", patient.zone, patient.address),
-        is_well,
-    )
+    let Patient { zone, address, .. } = patient;
+    let line = match output {
+        Output::Text => format!("{zone} at {address}: {diagnosis}"),
+        Output::Json => json!({
+            "schema": SCHEMA,
+            "zone": zone.to_string(),
+            "secondary": address.to_string(),
+            "good": is_well,
+            "message": message,
+            "fix": fix,
+        })
+        .to_string(),
+    };
+    (line, is_well)
 }
 
 /// The serials of the server that runs with this state folder.

@@ -7,11 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use corefile::dns_address;
 use directives::config::{Apex, Catalog, Config, Scheme, Secondary, ServerBlock, Transfer};
 use dns::Name;
+use history::{Output, SCHEMA};
+use serde_json::{Value, json};
 use transfer::TlsDemand;
 
-use crate::cli::args::{Configuration, Emission};
+use crate::cli::args::{Configuration, Emission, Format};
 use crate::cli::commands::{load, print};
-use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER};
+use crate::emit::{Feed, FeedKey, FeedTls, PLACEHOLDER, Software};
 use crate::failure::Failure;
 use crate::plan::addresses::interface_addresses;
 use crate::plan::hosts::hosts_of;
@@ -20,10 +22,33 @@ use crate::plan::hosts::hosts_of;
 ///
 /// # Errors
 /// When the configuration is not usable or names no such secondary.
-pub fn emit(configuration: &Configuration, emission: &Emission) -> Result<(), Failure> {
+pub fn emit(
+    configuration: &Configuration,
+    emission: &Emission,
+    format: Format,
+) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     let feed = feed_of(&loaded.config, emission).map_err(Failure::unusable)?;
-    print(&feed.configuration(emission.software))
+    match format.output {
+        Output::Text => print(&feed.configuration(emission.software)),
+        Output::Json => print(&format!("{}\n", as_json(&feed, emission.software))),
+    }
+}
+
+/// For programs: the configuration, and what it is made of. Secrets are in it if the text has them.
+fn as_json(feed: &Feed, software: Software) -> Value {
+    let names = |zones: &[Name]| zones.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let primaries: Vec<String> = feed.primaries.iter().map(ToString::to_string).collect();
+    json!({
+        "schema": SCHEMA,
+        "software": software.title(),
+        "secondary": feed.listen.to_string(),
+        "primaries": primaries,
+        "key": feed.key.as_ref().map(|key| key.name.to_string()),
+        "zones": names(&feed.zones),
+        "catalogs": names(&feed.catalogs),
+        "configuration": feed.configuration(software),
+    })
 }
 
 /// A zone that a secondary may have: its block, its name, how the secondary is named there.
@@ -70,8 +95,14 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
         zones: Vec::new(),
         catalogs: Vec::new(),
         folder: emission.dir.clone(),
+        zones_only: emission.zones_only,
     };
-    let follows = software.reads_catalogs(feed.key.is_some()) && !emission.no_catalog;
+    if let Some(why) = feed.why_not_alone(software) {
+        return Err(why);
+    }
+    // BIND names its catalogs in `options`.
+    let is_apart = emission.zones_only && software == Software::Bind;
+    let follows = software.reads_catalogs(feed.key.is_some()) && !emission.no_catalog && !is_apart;
     let mut listed: Vec<Name> = Vec::new();
     for it in &given {
         let catalog = it.block.all::<Catalog>().find(|own| own.zone == *it.zone);

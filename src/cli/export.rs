@@ -1,17 +1,20 @@
 //! `export`: versions and histories into files, each written aside and renamed when it is whole.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use history::{Follow, Output, Question, Request, answer, ask};
+use history::{Follow, Manifest, Output, Question, Request, SCHEMA, answer, ask};
+use ops::{Clock, SystemClock, millis};
 
-use crate::cli::args::{Asking, ExportWanted};
+use crate::cli::args::{Asking, ExportWanted, Reading};
 use crate::cli::commands::print;
+use crate::cli::evidence::{CheckedFile, MANIFEST, signature_of};
 use crate::cli::follow::{follow, to_stdout};
-use crate::cli::stopped::{NOBODY, refused, stored_past};
+use crate::cli::signing::SigningKey;
+use crate::cli::stopped::{NOBODY, Stored, refused, stored_past};
 use crate::failure::Failure;
-use crate::runtime::history_access::StoredPast;
 
 /// How often an export starts again when versions leave the history meanwhile.
 const TRIES: usize = 4;
@@ -20,8 +23,10 @@ const TRIES: usize = 4;
 struct Asked<'a> {
     /// The state folder.
     state: &'a Path,
+    /// Whether it stays as it is.
+    read_only: bool,
     /// The store, when no server runs.
-    past: Option<StoredPast>,
+    stored: Option<Stored>,
 }
 
 impl Asked<'_> {
@@ -29,14 +34,14 @@ impl Asked<'_> {
     fn answer(&mut self, request: Request, output: Output) -> Result<Vec<u8>, Failure> {
         let question = Question { request, output };
         let mut text = Vec::new();
-        if self.past.is_none() {
+        if self.stored.is_none() {
             match ask(self.state, &question, &mut text) {
                 Some(answered) => return answered.map(|()| text).map_err(refused),
-                None => self.past = Some(stored_past(self.state)?),
+                None => self.stored = Some(stored_past(self.state, self.read_only)?),
             }
         }
-        if let Some(past) = &self.past {
-            answer(&question, past, NOBODY, &mut text).map_err(refused)?;
+        if let Some(stored) = &self.stored {
+            answer(&question, &stored.past, NOBODY, &mut text).map_err(refused)?;
         }
         Ok(text)
     }
@@ -51,39 +56,112 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         zones,
         to,
         history,
+        sign,
         follow: _,
         since,
-        asking,
+        reading,
     } = wanted;
-    match to {
-        Some(to) => to_folder(&zones, &to, history, &asking),
+    // Read before anything is written.
+    let key = sign.as_deref().map(SigningKey::read).transpose()?;
+    match (to, history) {
+        (Some(to), true) => histories_to_folder(&zones, &to, key.as_ref(), &reading),
+        (Some(to), false) => versions_to_folder(&zones, &to, &reading),
         // The command line asks for one of the two.
-        None => follow_export(&zones, since, &asking),
+        (None, _) => follow_export(&zones, since, &reading.asking),
     }
 }
 
+/// The source of the history, for an existing folder to write to.
+fn asked_for<'a>(to: &Path, reading: &'a Reading) -> Result<Asked<'a>, Failure> {
+    fs::create_dir_all(to)
+        .map_err(|error| Failure::unusable(format!("{}: {error}", to.display())))?;
+    Ok(Asked {
+        state: &reading.asking.state.state,
+        read_only: reading.read_only,
+        stored: None,
+    })
+}
+
 /// `export --to`.
-fn to_folder(zones: &[String], to: &Path, history: bool, asking: &Asking) -> Result<(), Failure> {
-    let state = &asking.state.state;
-    let unwritten = |error: io::Error| Failure::unusable(format!("{}: {error}", to.display()));
-    fs::create_dir_all(to).map_err(unwritten)?;
-    let mut asked = Asked { state, past: None };
+fn versions_to_folder(zones: &[String], to: &Path, reading: &Reading) -> Result<(), Failure> {
+    let mut asked = asked_for(to, reading)?;
     for zone in zones {
-        let written = if history {
-            write_history(&mut asked, zone, to)?
-        } else {
-            write_version(&mut asked, zone, to)?
-        };
-        let line = match asking.output {
-            Output::Text => written.display().to_string(),
-            Output::Json => {
-                serde_json::json!({ "zone": zone, "file": written.display().to_string() })
-                    .to_string()
-            }
-        };
-        print(&format!("{line}\n"))?;
+        let written = write_version(&mut asked, zone, to)?;
+        print_written(zone, &written, reading.asking.output)?;
     }
     Ok(())
+}
+
+/// `export --history --to`. Each file is checked as a stranger would, and the manifest says what was found in it.
+fn histories_to_folder(
+    zones: &[String],
+    to: &Path,
+    key: Option<&SigningKey>,
+    reading: &Reading,
+) -> Result<(), Failure> {
+    let output = reading.asking.output;
+    let mut asked = asked_for(to, reading)?;
+    let mut files = BTreeMap::new();
+    for zone in zones {
+        let written = write_history(&mut asked, zone, to)?;
+        let checked = CheckedFile::read(&written, &[])?;
+        if let Some(fault) = checked.verdict.verdict.faults.first() {
+            let (file, what) = (written.display(), &fault.what);
+            tracing::warn!(
+                "{file}: the history is not as it was written, {}: {what}",
+                fault.damage
+            );
+        }
+        let entry = checked.entry();
+        files.insert(entry.file.clone(), entry);
+        print_written(zone, &written, output)?;
+    }
+    let manifest = Manifest {
+        files: files.into_values().collect(),
+        time_ms: millis(SystemClock.wall()),
+        key: key.map(SigningKey::id),
+    };
+    let text = manifest.text();
+    let path = to.join(MANIFEST);
+    // Without a manifest beside it, an old signature looks like a lost one.
+    let signature = signature_of(&path);
+    match fs::remove_file(&signature) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Failure::running(format!(
+                "{}: {error}",
+                signature.display()
+            )));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    write_octets(&path, text.as_bytes())?;
+    print_written("", &path, output)?;
+    if let Some(key) = key {
+        write_octets(&signature, &key.sign(text.as_bytes()))?;
+        print_written("", &signature, output)?;
+    }
+    Ok(())
+}
+
+/// Prints the name of a file that was written.
+fn print_written(zone: &str, written: &Path, output: Output) -> Result<(), Failure> {
+    let file = written.display().to_string();
+    let zone = (!zone.is_empty()).then_some(zone);
+    let line = match output {
+        Output::Text => file,
+        Output::Json => {
+            serde_json::json!({ "schema": SCHEMA, "zone": zone, "file": file }).to_string()
+        }
+    };
+    print(&format!("{line}\n"))
+}
+
+/// Writes bytes to a file, aside and renamed.
+fn write_octets(path: &Path, octets: &[u8]) -> Result<(), Failure> {
+    write_whole(path, |file| {
+        file.write_all(octets)
+            .map_err(|error| Failure::running(format!("{}: {error}", path.display())))
+    })
 }
 
 /// `export --follow`.
@@ -150,10 +228,7 @@ fn write_version(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
     let mut words = head.split(' ').skip(1);
     let (name, serial) = (words.next().unwrap_or(zone), words.nth(1).unwrap_or("0"));
     let path = to.join(format!("{}.{serial}.zone", file_stem(name)));
-    write_whole(&path, |file| {
-        file.write_all(&text)
-            .map_err(|error| Failure::running(format!("{}: {error}", path.display())))
-    })?;
+    write_octets(&path, &text)?;
     Ok(path)
 }
 

@@ -38,8 +38,8 @@ pub(crate) fn follow(
             }
             (None, Some(_)) => false,
             (None, None) => {
-                let past = stored_past(state)?;
-                answer(&question, &past, NOBODY, &mut text).map_err(refused)?;
+                let stored = stored_past(state, false)?;
+                answer(&question, &stored.past, NOBODY, &mut text).map_err(refused)?;
                 true
             }
         };

@@ -1,19 +1,29 @@
 //! The command line: its arguments and one file per group of commands.
 
 pub mod args;
+pub(crate) mod check;
 pub(crate) mod commands;
+pub(crate) mod confirm;
 pub(crate) mod doctor;
 pub(crate) mod emit;
+pub(crate) mod evidence;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod follow;
+pub(crate) mod pages;
 pub(crate) mod render;
+pub(crate) mod signing;
+pub(crate) mod state_copy;
 pub(crate) mod stopped;
 pub(crate) mod terminal;
 
-pub use args::{Cli, Command, Emission, Translated, translate};
-pub use commands::{blame, check, diff, log, order, print_zones, show, status, verify, why};
+pub use args::{Cli, Command, Emission, Translated, parse, translate};
+pub use check::check;
+pub use commands::{
+    blame, diff, log, notify, order, print_zones, reload, show, status, stop, verify, why,
+};
 pub use doctor::doctor;
 pub use emit::emit;
 pub use export::export;
+pub use pages::{completion, man_pages};
 pub use render::{RenderedZone, render};

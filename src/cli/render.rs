@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use directives::config::Config;
 use dns::{Name, RecordText, Serial};
-use history::each_record;
+use history::{SCHEMA, each_record};
 use kubernetes::facts::Part;
 use kubernetes::schema::Problem;
 use kubernetes::source::SourceEvent;
 use ops::{Clock, RequestMetrics, SystemClock};
 use provenance::Kind;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use writer::{Input, Observer, Pipeline, SourceId, Store};
@@ -62,13 +63,27 @@ impl Observer for Problems {
     }
 }
 
-/// A zone as text, with serial 0: a rendering is no version.
+/// A zone as text, with serial 0: a rendering is no version. A zone that is signed in its file has the file's serial, which
+/// is signed too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedZone {
     /// The zone's name.
     pub zone: Name,
     /// The master file.
     pub text: String,
+}
+
+impl RenderedZone {
+    /// For programs: an object for each record.
+    pub(crate) fn as_json(&self) -> String {
+        let zone = self.zone.to_string();
+        let line = |record| json!({ "schema": SCHEMA, "zone": zone, "record": record });
+        let lines = self
+            .text
+            .lines()
+            .map(|record| format!("{}\n", line(record)));
+        lines.collect()
+    }
 }
 
 /// Renders the zones of a configuration, in its order.
@@ -120,9 +135,15 @@ pub async fn render(config: &Config) -> anyhow::Result<Vec<RenderedZone>> {
             continue;
         };
         let mut text = String::new();
+        let is_signed = version.contents.is_signed();
+        let serial = if is_signed {
+            version.serial.encode()
+        } else {
+            0
+        };
         each_record(
             &version.contents,
-            Serial::decode(0),
+            Serial::decode(serial),
             |rr| -> std::fmt::Result {
                 use std::fmt::Write;
                 writeln!(text, "{}", RecordText(rr))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use history::{Fault, Refused};
 
+use crate::cli::state_copy::StateCopy;
 use crate::failure::Failure;
 use crate::runtime::history_access::{PastError, StoredPast};
 
@@ -16,17 +17,35 @@ const STORE_TRIES: u32 = 250;
 /// The pause between two tries.
 const STORE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Opens the store of a server that does not run; another command that reads it is waited for.
-pub(crate) fn stored_past(state: &Path) -> Result<StoredPast, Failure> {
+/// The store of a server that does not run.
+pub(crate) struct Stored {
+    /// Its history. Closed before its files are removed.
+    pub(crate) past: StoredPast,
+    /// The copy of the state folder, if that is read.
+    _copy: Option<StateCopy>,
+}
+
+/// Opens the store of a server that does not run; another command that reads it is waited for. With `read_only` a copy
+/// is opened.
+pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failure> {
     let mut tries = 0;
     loop {
-        match StoredPast::open(state) {
+        let opened = if read_only {
+            StateCopy::of(state).and_then(|copy| {
+                let past = StoredPast::open(copy.path(), "in the copy: ")?;
+                let _copy = Some(copy);
+                Ok(Stored { past, _copy })
+            })
+        } else {
+            StoredPast::open(state, "").map(|past| Stored { past, _copy: None })
+        };
+        match opened {
             Err(PastError::Busy(_)) if tries < STORE_TRIES => {
                 tries += 1;
                 std::thread::park_timeout(STORE_PAUSE);
             }
             Err(PastError::Busy(failure) | PastError::Other(failure)) => return Err(failure),
-            Ok(past) => return Ok(past),
+            Ok(stored) => return Ok(stored),
         }
     }
 }

@@ -39,7 +39,12 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
         .map(|at| format!("{} port {}{signed};", at.ip(), at.port()))
         .collect();
     let primaries = primaries.join(" ");
-    options(feed, &primaries, out)?;
+    let mut limit = "";
+    if feed.zones_only {
+        limit = "    max-records-per-type 0;\n";
+    } else {
+        options(feed, &primaries, out)?;
+    }
     let notifiers: Vec<String> = match &feed.key {
         Some(key) => vec![format!("key \"{}\";", plain(&key.name))],
         None => feed.notifiers().iter().map(|ip| format!("{ip};")).collect(),
@@ -49,7 +54,7 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
         writeln!(
             out,
             "zone \"{}\" {{\n    type secondary;\n    file \"{}\";\n    primaries {{ {primaries} }};\n    \
-             allow-notify {{ {notifiers} }};\n}};",
+             allow-notify {{ {notifiers} }};\n{limit}}};",
             plain(zone),
             file_name(zone)
         )?;

@@ -8,11 +8,13 @@ use super::{Feed, Software, at, plain};
 /// Writes it.
 pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
     let folder = feed.folder(Software::Knot);
-    writeln!(
-        out,
-        "server:\n    listen: {}\ndatabase:\n    storage: {folder}",
-        at(&feed.listen)
-    )?;
+    if !feed.zones_only {
+        writeln!(
+            out,
+            "server:\n    listen: {}\ndatabase:\n    storage: {folder}",
+            at(&feed.listen)
+        )?;
+    }
     let mut signed = String::new();
     if let Some(key) = &feed.key {
         let name = plain(&key.name);

@@ -1,7 +1,7 @@
 //! Configurations of secondaries, as text for their software.
 //!
-//! Each is complete: the server starts with it and serves our zones only. Folders are those of Debian's packages
-//! unless given.
+//! Each is complete: the server starts with it and serves our zones only. Or it has the zones only, for a server that has
+//! settings of its own. Folders are those of Debian's packages unless given.
 
 mod bind;
 mod coredns;
@@ -142,6 +142,8 @@ pub struct Feed {
     pub catalogs: Vec<Name>,
     /// Where it keeps its files; the packages' folder unless given.
     pub folder: Option<PathBuf>,
+    /// Without the settings of the server itself, which has others already.
+    pub zones_only: bool,
 }
 
 impl Feed {
@@ -152,6 +154,15 @@ impl Feed {
         // Writing to a String never fails.
         let _never_fails = self.write(software, &mut out);
         out
+    }
+
+    /// Why the zones cannot be printed without the settings of the server; none if they can.
+    #[must_use]
+    pub fn why_not_alone(&self, software: Software) -> Option<String> {
+        let is_apart = software == Software::Nsd && self.tls.is_some() && self.zones_only;
+        is_apart.then(|| {
+            "NSD has its certificates of TLS in `server:`, which --zones-only leaves out: print the whole configuration".to_owned()
+        })
     }
 
     /// Writes the configuration.

@@ -9,19 +9,11 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
     let folder = feed.folder(Software::Nsd);
     writeln!(
         out,
-        "# NSD reads catalogs only from 4.9 on, so each zone is listed here.
-server:
-    ip-address: {}
-    zonesdir: \"{folder}\"
-    # Zones are written only to their files; from 4.8 on NSD has no database.
-    database: \"\"
-    zonelistfile: \"{folder}/zone.list\"
-    xfrdfile: \"{folder}/xfrd.state\"
-    xfrdir: \"{folder}\"
-    # Changes are shown at once, not after a second.
-    xfrd-reload-timeout: 0",
-        at(&feed.listen)
+        "# NSD reads catalogs only from 4.9 on, so each zone is listed here."
     )?;
+    if !feed.zones_only {
+        server(feed, &folder, out)?;
+    }
     let mut over = "";
     if let Some(tls) = &feed.tls {
         writeln!(
@@ -63,4 +55,22 @@ server:
         )?;
     }
     Ok(())
+}
+
+/// Writes `server`.
+fn server(feed: &Feed, folder: &str, out: &mut String) -> fmt::Result {
+    writeln!(
+        out,
+        "server:
+    ip-address: {}
+    zonesdir: \"{folder}\"
+    # Zones are written only to their files; from 4.8 on NSD has no database.
+    database: \"\"
+    zonelistfile: \"{folder}/zone.list\"
+    xfrdfile: \"{folder}/xfrd.state\"
+    xfrdir: \"{folder}\"
+    # Changes are shown at once, not after a second.
+    xfrd-reload-timeout: 0",
+        at(&feed.listen)
+    )
 }

@@ -10,26 +10,9 @@ const RUN: &str = "# run: pdnsutil";
 
 /// Writes it.
 pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
-    let (ip, port) = (feed.listen.ip(), feed.listen.port());
-    let notifiers: Vec<String> = feed.notifiers().iter().map(IpAddr::to_string).collect();
-    writeln!(
-        out,
-        "launch=gsqlite3
-gsqlite3-database={}/zones.sqlite
-local-address={ip}
-local-port={port}
-secondary=yes
-allow-notify-from={}
-# How often PowerDNS looks at NOTIFYs, in seconds.
-xfr-cycle-interval=1
-# If two threads write to SQLite at once, one finds it locked and its transfer fails.
-retrieval-threads=1
-# Serve zones of a catalog at once.
-zone-cache-refresh-interval=0
-# Create the database from the package's schema.sqlite3.sql, then add the zones to it:",
-        feed.folder(Software::Pdns),
-        notifiers.join(",")
-    )?;
+    if !feed.zones_only {
+        settings(feed, out)?;
+    }
     let mut primaries = String::new();
     for primary in &feed.primaries {
         write!(primaries, " {primary}")?;
@@ -68,4 +51,30 @@ zone-cache-refresh-interval=0
         writeln!(out, "{RUN} set-meta {name} IXFR 1")?;
     }
     Ok(())
+}
+
+/// Writes the settings of the server.
+fn settings(feed: &Feed, out: &mut String) -> fmt::Result {
+    let (ip, port) = (feed.listen.ip(), feed.listen.port());
+    let notifiers: Vec<String> = feed.notifiers().iter().map(IpAddr::to_string).collect();
+    writeln!(
+        out,
+        "launch=gsqlite3
+gsqlite3-database={}/zones.sqlite
+# Zones that are signed in their file need this, and then no increments are shown at once:
+# gsqlite3-dnssec=yes
+local-address={ip}
+local-port={port}
+secondary=yes
+allow-notify-from={}
+# How often PowerDNS looks at NOTIFYs, in seconds.
+xfr-cycle-interval=1
+# If two threads write to SQLite at once, one finds it locked and its transfer fails.
+retrieval-threads=1
+# Serve zones of a catalog at once.
+zone-cache-refresh-interval=0
+# Create the database from the package's schema.sqlite3.sql, then add the zones to it:",
+        feed.folder(Software::Pdns),
+        notifiers.join(",")
+    )
 }

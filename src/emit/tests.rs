@@ -19,7 +19,52 @@ fn feed() -> Feed {
         zones: vec!["example.org.".parse().unwrap()],
         catalogs: vec!["catalog.invalid.".parse().unwrap()],
         folder: None,
+        zones_only: false,
     }
+}
+
+#[test]
+fn zones_alone_have_no_setting_of_the_server() {
+    let feed = Feed {
+        zones_only: true,
+        ..feed()
+    };
+    for software in Software::value_variants() {
+        let text = feed.configuration(*software);
+        for part in ["example.org", "192.0.2.1"] {
+            assert!(text.contains(part), "{software:?} {part}\n{text}");
+        }
+        for setting in [
+            "options {",
+            "listen:",
+            "database:",
+            "zonesdir",
+            "interface:",
+            "local-address",
+            "launch",
+        ] {
+            assert!(!text.contains(setting), "{software:?} {setting}\n{text}");
+            // Each is one of some software.
+            let whole = Feed {
+                zones_only: false,
+                ..feed.clone()
+            };
+            let mut all = Software::value_variants().iter();
+            assert!(
+                all.any(|it| whole.configuration(*it).contains(setting)),
+                "{setting}"
+            );
+        }
+    }
+    let over_tls = Feed {
+        tls: Some(FeedTls {
+            name: "dns.example".to_owned(),
+            own: None,
+        }),
+        ..feed
+    };
+    assert!(over_tls.why_not_alone(Software::Nsd).is_some());
+    assert_eq!(over_tls.why_not_alone(Software::Bind), None);
 }
 
 #[test]

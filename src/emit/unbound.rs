@@ -13,15 +13,18 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
         )?;
     }
     let folder = feed.folder(Software::Unbound);
-    writeln!(
-        out,
-        "server:\n    interface: {}\n    directory: \"{folder}\"",
-        at(&feed.listen)
-    )?;
+    if !feed.zones_only {
+        writeln!(
+            out,
+            "server:\n    interface: {}\n    directory: \"{folder}\"",
+            at(&feed.listen)
+        )?;
+    }
     for zone in feed.catalogs.iter().chain(&feed.zones) {
         let name = plain(zone);
-        // Unbound answers some names (test, 10.in-addr.arpa) itself unless this is set.
-        writeln!(out, "server:\n    local-zone: \"{name}.\" nodefault")?;
+        // Unbound answers some names (test, 10.in-addr.arpa) itself. `nodefault` is for a zone of exactly such a name;
+        // this also takes a zone below one out of it.
+        writeln!(out, "server:\n    local-zone: \"{name}.\" transparent")?;
         writeln!(out, "auth-zone:\n    name: \"{name}\"")?;
         for primary in &feed.primaries {
             writeln!(out, "    primary: {}", at(primary))?;

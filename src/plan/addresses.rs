@@ -27,11 +27,15 @@ pub(crate) fn own_addresses(
 #[must_use]
 pub fn interface_addresses(interface: Option<&str>) -> Vec<IpAddr> {
     let all = getifaddrs().into_iter().flatten();
-    let wanted: Vec<IpAddr> = all
-        .filter(|entry| interface.is_none_or(|name| entry.interface_name == name))
-        .filter_map(|entry| address_of(&entry.address?))
-        .filter(|address| !is_of_a_link(address))
-        .collect();
+    usable(
+        all.filter(|entry| interface.is_none_or(|name| entry.interface_name == name))
+            .filter_map(|entry| address_of(&entry.address?)),
+    )
+}
+
+/// The addresses that clients can use: not those of a link, and those of loopback only when there is nothing else.
+fn usable(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let wanted: Vec<IpAddr> = all.filter(|address| !is_of_a_link(address)).collect();
     let outer: Vec<IpAddr> = wanted
         .iter()
         .copied()
@@ -67,6 +71,18 @@ mod tests {
             ("10.0.0.1", false),
         ] {
             assert_eq!(is_of_a_link(&text.parse().unwrap()), is_left_out, "{text}");
+        }
+        for (all, want) in [
+            ("127.0.0.1 fe80::1 10.0.0.1 fd00::1", "10.0.0.1 fd00::1"),
+            ("127.0.0.1 fe80::1 ::1", "127.0.0.1 ::1"),
+            ("fe80::1", ""),
+        ] {
+            let [all, want] = [all, want].map(|text| -> Vec<IpAddr> {
+                text.split_whitespace()
+                    .map(|it| it.parse().unwrap())
+                    .collect()
+            });
+            assert_eq!(usable(all.into_iter()), want);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The clusters of a configuration: where the objects come from, which zones each is written into.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use directives::config::{
 };
 use dns::Name;
 use kubernetes::facts::{Kinds, Selector};
-use kubernetes::schema::{ExternalSettings, Front, RecordLimits};
+use kubernetes::schema::{ExternalSettings, Front, RecordLimits, Trusted};
 use kubernetes::source::{ApiLimits, Keep, Wanted};
 use provenance::Kind;
 use writer::{ClusterPlan, ExternalPlan, ZonePlan};
@@ -59,7 +60,10 @@ pub(crate) fn plan_clusters(
         // A second block that writes the same zones shares them.
         for kubernetes in block.clusters() {
             if kubernetes.zones().any(|zone| !zones.contains(zone)) {
-                let cluster = plan_cluster(block, kubernetes, &own);
+                let mut cluster = plan_cluster(block, kubernetes, &own);
+                if let Some(namespace) = &config.namespace {
+                    cluster.plan.front.trusted = Trusted::In(namespace.as_str().into());
+                }
                 add_new(zones, cluster.plan.zones());
                 clusters.push(cluster);
             }
@@ -83,8 +87,14 @@ pub(crate) fn plan_clusters(
             };
             let forward = (first..).zip(&plan.forward);
             let open = forward.filter(|(_, zone)| is_open(&zone.name));
-            let open = open.map(|(place, _)| place);
-            cluster.plan.front.zones.extend(open);
+            let open: Vec<(usize, &ZonePlan)> = open.collect();
+            let front = &mut cluster.plan.front;
+            front.zones.extend(open.iter().map(|(place, _)| place));
+            let named = open.iter().filter_map(|(place, zone)| {
+                let apex = block.for_zone::<Apex>(&zone.name)?;
+                Some((*place, apex.service.clone()?))
+            });
+            front.named.extend(named);
             cluster.plan.external.push(plan);
         }
     }
@@ -171,6 +181,7 @@ fn record_limits(block: &ServerBlock, kubernetes: &Kubernetes) -> RecordLimits {
     RecordLimits {
         rrset: written.rrset.map_or(defaults.rrset, NonZeroUsize::get),
         service: written.service.map_or(defaults.service, NonZeroUsize::get),
+        namespace: { written.namespace }.map_or(defaults.namespace, NonZeroUsize::get),
     }
 }
 
@@ -194,6 +205,7 @@ fn plan_external(block: &ServerBlock, external: &External, own: &[IpAddr]) -> Ex
             apex_label: external.apex_label.clone(),
             ttl: external.ttl,
             headless: external.headless,
+            external_ips: external.external_ips,
         },
     }
 }
@@ -267,7 +279,7 @@ pub(crate) fn source_name(source: &Source) -> String {
 }
 
 /// Where the block's servers are reached, and which zones of a cluster have no name servers by
-/// configuration: those of its own names and of addresses.
+/// configuration: those of its own names and of addresses. Zones of addresses follow the first zone of names.
 fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front {
     let is_written = |zone: &Name| {
         let apex = block.for_zone::<Apex>(zone);
@@ -278,12 +290,50 @@ fn front(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) -> Front 
     let zones = kubernetes.forward_zones.iter();
     let zones = zones.chain(&kubernetes.reverse_zones).enumerate();
     let is_open = |place: usize| place < forward || home == Some(false);
+    let named = |place: usize| {
+        let zones = &kubernetes.forward_zones;
+        let zone = zones.get(place).or(zones.first())?;
+        block.for_zone::<Apex>(zone)?.service.clone()
+    };
+    let zones: BTreeSet<usize> = zones
+        .filter(|(place, zone)| is_open(*place) && !is_written(zone))
+        .map(|(place, _)| place)
+        .collect();
     Front {
+        named: { zones.iter() }
+            .filter_map(|place| Some((*place, named(*place)?)))
+            .collect(),
+        // Set by `plan_clusters`, which knows our namespace.
+        trusted: Trusted::default(),
         addresses: own.iter().copied().filter(|it| !it.is_loopback()).collect(),
         ports: block.zones.iter().map(|key| key.port).collect(),
-        zones: zones
-            .filter(|(place, zone)| is_open(*place) && !is_written(zone))
-            .map(|(place, _)| place)
-            .collect(),
+        zones,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RecordLimits;
+    use directives::config::{Overrides, parse_text};
+
+    use crate::plan::model::Plan;
+
+    /// security 5: 29 KB of YAML became 302 004 records, and NSD and BIND refused the zone.
+    #[test]
+    fn security_05_a_zone_that_is_transferred_keeps_to_the_limits_of_secondaries() {
+        let limits = |lines: &str| {
+            let text = format!("cluster.local {{\n kubernetes {{\n manifests x\n{lines}\n}}\n");
+            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+            Plan::new(&loaded.config, &|_| Vec::new()).clusters[0]
+                .plan
+                .limits
+        };
+        let transfer = "transfer {\n to 192.0.2.1\n }";
+        assert_eq!(limits("}").rrset, RecordLimits::DEFAULT.rrset);
+        let transferred = limits(&format!("}}\n{transfer}"));
+        assert_eq!(transferred, RecordLimits::TRANSFERRED);
+        // BIND refuses more than 100 records of an RRset.
+        assert_eq!(transferred.rrset, 100);
+        assert_eq!(limits(&format!("limits rrset 7\n }}\n{transfer}")).rrset, 7);
     }
 }

@@ -6,22 +6,54 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use directives::config::{BindHost, Config, Reload, Scheme, directives};
+use history::{Output, SCHEMA};
+use serde_json::json;
 
 use crate::cli::commands::print as to_output;
 use crate::failure::Failure;
 
+/// The commit that the program was built from, and its date; the Makefile sets them for what it ships.
+const BUILT_FROM: [Option<&str>; 2] = [
+    option_env!("ZONEWRIGHT_COMMIT"),
+    option_env!("ZONEWRIGHT_DATE"),
+];
+
+/// The commit and its date, as far as they are known: a tree without git sets them to nothing.
+fn built_from() -> [Option<&'static str>; 2] {
+    BUILT_FROM.map(|text| text.filter(|text| !text.is_empty()))
+}
+
 /// The version, in CoreDNS's form.
 fn version() -> String {
     let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-    format!("zonewright-{}\n{os}/{machine}\n", env!("CARGO_PKG_VERSION"))
+    let built = built_from().into_iter().flatten();
+    let built: String = built.map(|text| format!(", {text}")).collect();
+    format!(
+        "zonewright-{}\n{os}/{machine}{built}\n",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
-/// `-version`.
+/// `version` and `-version`.
 ///
 /// # Errors
 /// When it cannot be printed.
-pub fn print_version() -> Result<(), Failure> {
-    to_output(&version())
+pub fn print_version(output: Output) -> Result<(), Failure> {
+    match output {
+        Output::Text => to_output(&version()),
+        Output::Json => {
+            let [commit, date] = built_from();
+            let line = json!({
+                "schema": SCHEMA,
+                "version": env!("CARGO_PKG_VERSION"),
+                "commit": commit,
+                "date": date,
+                "os": std::env::consts::OS,
+                "machine": std::env::consts::ARCH,
+            });
+            to_output(&format!("{line}\n"))
+        }
+    }
 }
 
 /// `-plugins`: the directives that work, as CoreDNS lists its own.

@@ -15,7 +15,14 @@ pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>,
     let Some(tls) = blocks.iter().find_map(|block| block.get::<Tls>()).cloned() else {
         bail!("a listener needs a certificate: write tls CERT KEY in its block");
     };
-    let files = [Some(&tls.certificate), Some(&tls.key), tls.ca.as_ref()];
+    let Tls {
+        certificate,
+        key,
+        ca,
+        crl,
+        ..
+    } = &tls;
+    let files = [Some(certificate), Some(key), ca.as_ref(), crl.as_ref()];
     let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
     // Before they are read, so that a change meanwhile is seen.
     let seen = Contents::of(&files);
@@ -70,6 +77,7 @@ fn read(tls: &Tls) -> anyhow::Result<TlsMaterial> {
         (None, _) | (Some(_), ClientAuth::Never) => None,
         (Some(ca), auth @ (ClientAuth::IfGiven | ClientAuth::Always)) => Some(TlsClients {
             authorities: contents(ca)?,
+            revoked: tls.crl.as_deref().map(contents).transpose()?,
             is_required: auth == ClientAuth::Always,
         }),
     };

@@ -13,11 +13,12 @@ use ops::{Clock, SystemClock, millis};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use writer::{HoldOrder, Input, Released};
-use zone::journal::{Journal, OpenError, PartialStep, Reader, Topic, Verdict};
-use zone::{Contents, Net, Step, Version, ZoneSet};
+use zone::journal::{Archived, Journal, OpenError, PartialStep, Reader, Topic, Verdict};
+use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
 use crate::failure::Failure;
 use crate::runtime::blocks::{block_of, blocks};
+use crate::runtime::caller_wishes::{Wanted, Wishes};
 use crate::runtime::holds::{rollback_to, target_of};
 use crate::runtime::http_endpoints::ObservedNow;
 use crate::runtime::ingest::Data;
@@ -46,6 +47,8 @@ pub struct StoredPast {
     blocks: Vec<BlockLine>,
     /// The zones with `require_reason`.
     reasoned: BTreeSet<Name>,
+    /// The way to the process of the running server.
+    wishes: Option<Wishes>,
     /// The time.
     clock: Arc<dyn Clock>,
 }
@@ -64,6 +67,7 @@ impl StoredPast {
         data: &Data,
         config: &Config,
         observed: &ObservedNow,
+        wishes: &Wishes,
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let asks = Arc::clone(observed);
@@ -73,6 +77,7 @@ impl StoredPast {
             inputs: data.weak_inputs(),
             blocks: blocks(config, &data.deployment),
             reasoned: reasoned(config),
+            wishes: Some(wishes.clone()),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
     }
@@ -88,12 +93,13 @@ impl StoredPast {
             inputs: None,
             blocks: Vec::new(),
             reasoned: BTreeSet::new(),
+            wishes: None,
             clock,
         }
     }
 
-    /// Opens the store of a server that does not run.
-    pub(crate) fn open(state: &Path) -> Result<Self, PastError> {
+    /// Opens the store of a server that does not run. `place` begins the lines about what is repaired.
+    pub(crate) fn open(state: &Path, place: &str) -> Result<Self, PastError> {
         if !state.is_dir() {
             return Err(PastError::Other(Failure::unusable(format!(
                 "there is no state folder {}; name one with --state, or start a server with \
@@ -124,7 +130,7 @@ impl StoredPast {
             }
         })?;
         for note in report.notes {
-            tracing::warn!("{note}");
+            tracing::warn!("{place}{note}");
         }
         let reader = journal.reader();
         Ok(Self {
@@ -244,6 +250,10 @@ impl Past for StoredPast {
             .map(|zone| (zone.oldest, zone.newest))
     }
 
+    fn archived(&self, zone: &Name) -> Vec<Archived> {
+        self.reader.archived(zone)
+    }
+
     fn step(&self, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
         Ok(Arc::new(self.reader.step(zone, seq)?))
     }
@@ -282,8 +292,8 @@ impl Past for StoredPast {
             .difference(zone, (older, newer), near.as_deref())?)
     }
 
-    fn verify(&self, zone: &Name) -> Result<Verdict, AuditError> {
-        Ok(self.reader.verify(zone)?)
+    fn verify(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError> {
+        Ok(self.reader.verify(zone, anchors)?)
     }
 
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError> {
@@ -320,6 +330,25 @@ impl Past for StoredPast {
             }
             Said::Ending => refused("the server is shutting down"),
         }
+    }
+
+    fn reload(&self, by: &str) -> Result<(), AuditError> {
+        let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
+        let reloaded = wishes.ask(by, Wanted::Reload)?;
+        reloaded.map_err(|why| {
+            AuditError::Refused(format!("{why}; the configuration before it stays in use"))
+        })
+    }
+
+    fn stop(&self, by: &str) -> Result<(), AuditError> {
+        let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
+        wishes.ask(by, Wanted::Stop)
+    }
+
+    fn notify(&self, zone: &Name, by: &str) -> Result<Vec<String>, AuditError> {
+        let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
+        let notified = wishes.ask(by, |asked| Wanted::Notify(zone.clone(), asked))?;
+        Ok(notified.iter().map(ToString::to_string).collect())
     }
 
     fn grounds(&self, name: &Name, rtype: Rtype) -> Result<Grounds, AuditError> {
@@ -444,7 +473,10 @@ mod tests {
         let status = tokio::time::timeout(SOON, asked(Request::Status)).await;
         let why = status.expect("it does not wait").unwrap_err();
         assert!(why.contains("no server runs"), "{why}");
-        let mut verified = Box::pin(asked(Request::Verify { zone: None }));
+        let mut verified = Box::pin(asked(Request::Verify {
+            zone: None,
+            anchors: Vec::new(),
+        }));
         tokio::select! {
             biased;
             early = &mut verified => panic!("it waits: {early:?}"),

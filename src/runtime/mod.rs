@@ -2,6 +2,7 @@
 
 pub(crate) mod banner;
 pub(crate) mod blocks;
+pub(crate) mod caller_wishes;
 pub(crate) mod certificates;
 pub(crate) mod chain;
 pub(crate) mod coredns_metrics;
@@ -20,6 +21,7 @@ pub(crate) mod process;
 pub(crate) mod reload;
 pub(crate) mod reused_handlers;
 pub(crate) mod run;
+pub(crate) mod sandbox;
 pub(crate) mod serving;
 pub(crate) mod shutdown;
 pub(crate) mod signals;

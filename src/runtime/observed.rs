@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dns::{Name, Rcode, Serial};
-use history::{AheadLine, ResetLine, SecondaryLine, SourceLine, Status, ZoneLine};
+use history::{AheadLine, ResetLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine};
 use kubernetes::source::ErrorClass;
 use ops::metrics as m;
 use ops::metrics::{Metric, Sample};
@@ -65,6 +65,8 @@ pub(crate) struct Observed {
     clock: Arc<dyn Clock>,
     /// The state folder.
     state: PathBuf,
+    /// What the process may no longer do.
+    sandbox: SandboxLine,
 }
 
 impl Observed {
@@ -75,6 +77,7 @@ impl Observed {
         listening: &ListeningNow,
         clock: &Arc<dyn Clock>,
         state: &Path,
+        sandbox: SandboxLine,
     ) -> Self {
         Self {
             deployment: Arc::clone(deployment),
@@ -86,6 +89,7 @@ impl Observed {
             listening: Arc::clone(listening),
             clock: Arc::clone(clock),
             state: state.to_owned(),
+            sandbox,
         }
     }
 
@@ -101,6 +105,7 @@ impl Observed {
             listening: Arc::clone(&self.listening),
             clock: Arc::clone(&self.clock),
             state: self.state.clone(),
+            sandbox: self.sandbox.clone(),
         }
     }
 
@@ -206,6 +211,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     };
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        sandbox: Some(observed.sandbox.clone()),
         listeners: observed.listening.load().to_vec(),
         zones: zones.all().iter().map(zone_line_of).collect(),
         sources: observed.sources().map(source_line).collect(),
@@ -290,11 +296,17 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
             number(count as u64),
         ));
         let held = zone.held();
-        let lost = match held.as_deref().map(|held| &held.why) {
-            Some(Why::Shrinks { lost, before: _ }) => *lost as u64,
-            Some(Why::Unsound { .. } | Why::OnHold { .. }) | None => 0,
+        let (lost, namespaces) = match held.as_deref().map(|held| &held.why) {
+            Some(Why::Shrinks { lost, before: _ }) => (*lost as u64, 0),
+            Some(Why::SharesShrink(shares)) => {
+                let lost: usize = shares.iter().map(|it| it.loss.lost).sum();
+                (lost as u64, shares.len() as u64)
+            }
+            Some(Why::Unsound { .. } | Why::OnHold { .. }) | None => (0, 0),
         };
         out.push(Sample::new(m::ZONE_HELD_RECORDS, &[&name], number(lost)));
+        let namespaces = number(namespaces);
+        out.push(Sample::new(m::ZONE_HELD_NAMESPACES, &[&name], namespaces));
         for (label, is_so) in [
             (
                 "frozen",
@@ -326,6 +338,10 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
             (m::ZONE_HISTORY_BYTES, version.history_octets() as u64),
         ] {
             out.push(Sample::new(metric, &[&name], number(value)));
+        }
+        if let Some(end) = version.signatures_end() {
+            let end = number(u64::from(end));
+            out.push(Sample::new(m::ZONE_SIGNATURES_END, &[&name], end));
         }
     }
 }

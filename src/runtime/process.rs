@@ -15,12 +15,13 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
 use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
-use history::{ControlSocket, Past, PastNow, serve_control};
+use history::{ControlSocket, Past, PastNow, SandboxLine, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
 use ops::watch::FileWatch;
 use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
 use server::Common;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use writer::PlanChange;
 
@@ -31,6 +32,7 @@ use crate::plan::addresses::interface_addresses;
 use crate::plan::difference::difference;
 use crate::plan::model::Plan;
 use crate::runtime::banner;
+use crate::runtime::caller_wishes::{CallerWish, Wanted, Wishes};
 use crate::runtime::coredns_metrics;
 use crate::runtime::deployment::Deployment;
 use crate::runtime::descriptors;
@@ -56,6 +58,8 @@ enum Event {
     /// It is time to look at the Corefile.
     Due,
     Wish(Wish),
+    /// A caller on the control socket wants something.
+    Asked(CallerWish),
     Failed(anyhow::Error),
 }
 
@@ -75,6 +79,8 @@ pub(crate) struct Process {
     ends: HttpEndpoints,
     /// The history for the control socket.
     past: Arc<ArcSwap<StoredPast>>,
+    /// The wishes of callers on the control socket, and the way for them.
+    wishes: (Wishes, mpsc::Receiver<CallerWish>),
     /// Counts reloads.
     reloads: ReloadsNow,
     around: Surroundings,
@@ -125,12 +131,13 @@ impl Process {
         loaded: Loaded,
         configuration: &Configuration,
         (state, start): (&State, &Start),
+        sandbox: SandboxLine,
     ) -> Result<(), Failure> {
         let sockets = control_sockets(state, start)?;
         let mut signals = Signals::listen()?;
         descriptors::raise_limit();
         let process = tokio::select! {
-            started = Self::start(loaded, configuration, (state, start), sockets) => started?,
+            started = Self::start(loaded, configuration, (state, start), sockets, sandbox) => started?,
             _ = signals.end() => return Ok(()),
         };
         if !start.quiet {
@@ -145,6 +152,7 @@ impl Process {
         configuration: &Configuration,
         (state, start): (&State, &Start),
         sockets: Vec<ControlSocket>,
+        sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
         let Loaded { config, digest, .. } = loaded;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -155,7 +163,7 @@ impl Process {
         let deployment = Deployment::new(plan, requests, &Deployment::default());
         let deployment = Arc::new(deployment);
         let mut serving = Serving::new(&clock, &counts, start.server_settings())?;
-        let first = serving.observe(&deployment, &state.state);
+        let first = serving.observe(&deployment, &state.state, sandbox);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
@@ -175,9 +183,9 @@ impl Process {
         let mut tasks = Tasks::new(cancel.clone());
         let gates = Gates::of(&deployment);
         let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
-        let past = Arc::new(ArcSwap::from_pointee(StoredPast::of_data(
-            &data, &config, &observed, &clock,
-        )));
+        let wishes = Wishes::new();
+        let past = StoredPast::of_data(&data, &config, &observed, &wishes.0, &clock);
+        let past = Arc::new(ArcSwap::from_pointee(past));
         let now = Arc::clone(&past);
         let now: PastNow =
             Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>);
@@ -207,6 +215,7 @@ impl Process {
             observed,
             ends,
             past,
+            wishes,
             reloads,
             around,
         })
@@ -218,8 +227,8 @@ impl Process {
         let failed = loop {
             let corefile = self.configuration.corefile.clone();
             let due = pin!(Rhythm::of(&self.config).wait(&corefile, &mut watch));
-            let always = match self.next_event(due, signals).await {
-                Event::Due => false,
+            let (always, asked) = match self.next_event(due, signals).await {
+                Event::Due => (false, None),
                 Event::Wish(Wish::Quit) => {
                     tracing::info!("SIGQUIT: ending at once");
                     return Ok(());
@@ -230,12 +239,32 @@ impl Process {
                 }
                 Event::Wish(Wish::Reload) => {
                     tracing::info!("SIGUSR1: reloading");
-                    true
+                    (true, None)
                 }
+                Event::Asked(CallerWish { by, wanted }) => match wanted {
+                    Wanted::Reload(asked) => {
+                        tracing::info!(%by, "reloading");
+                        (true, Some(asked))
+                    }
+                    Wanted::Stop(asked) => {
+                        tracing::info!(%by, "Shutting down servers then terminating");
+                        // The caller may be gone.
+                        let _gone = asked.send(());
+                        break None;
+                    }
+                    Wanted::Notify(zone, asked) => {
+                        tracing::info!(%by, %zone, "notifying again");
+                        let notified = self.serving.notify_again(&zone, &mut self.tasks);
+                        let _gone = asked.send(notified);
+                        continue;
+                    }
+                },
                 Event::Failed(error) => break Some(error),
             };
             match self.look(always, signals).await {
-                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Continue(outcome)) => {
+                    let _gone = asked.map(|asked| asked.send(outcome));
+                }
                 Ok(ControlFlow::Break(Wish::Quit)) => return Ok(()),
                 Ok(ControlFlow::Break(Wish::End(_) | Wish::Reload)) => break None,
                 Err(error) => break Some(error),
@@ -253,6 +282,7 @@ impl Process {
         loop {
             tokio::select! {
                 wish = signals.next() => return Event::Wish(wish),
+                Some(wish) = self.wishes.1.recv() => return Event::Asked(wish),
                 () = &mut due => return Event::Due,
                 end = self.tasks.next_end() => match end {
                     Some(Ok(())) => {}
@@ -268,7 +298,7 @@ impl Process {
     }
 
     /// Reads the Corefile. If it changed, or `always`, it is put into use unless it has a problem. A signal to end
-    /// interrupts this.
+    /// interrupts this. Returns why it is not in use.
     ///
     /// # Errors
     /// When the process cannot go on.
@@ -276,7 +306,7 @@ impl Process {
         &mut self,
         always: bool,
         signals: &mut Signals,
-    ) -> anyhow::Result<ControlFlow<Wish>> {
+    ) -> anyhow::Result<ControlFlow<Wish, Result<(), String>>> {
         let configuration = self.configuration.clone();
         let read = tokio::select! {
             read = tokio::task::spawn_blocking(move || read(&configuration)) => read?,
@@ -287,14 +317,14 @@ impl Process {
             Err(rejected) => &rejected.digest,
         };
         if !always && *digest == self.seen {
-            return Ok(ControlFlow::Continue(()));
+            return Ok(ControlFlow::Continue(Ok(())));
         }
         self.seen.clone_from(digest);
         let loaded = match read {
             Ok(loaded) => loaded,
             Err(rejected) => {
                 self.refuse_text(&rejected);
-                return Ok(ControlFlow::Continue(()));
+                return Ok(ControlFlow::Continue(Err(rejected.to_string())));
             }
         };
         tracing::info!("Reloading");
@@ -319,7 +349,7 @@ impl Process {
                 let digest = &self.seen;
                 tracing::info!("plugin/reload: Running configuration SHA512 = {digest}");
                 tracing::info!("Reloading complete");
-                Ok(ControlFlow::Continue(()))
+                Ok(ControlFlow::Continue(Ok(())))
             }
             Err(NotReloaded::Refused(error)) => {
                 self.reloads.refused();
@@ -328,7 +358,7 @@ impl Process {
                     error,
                     "plugin/reload: Corefile changed but reload failed; the old configuration stays"
                 );
-                Ok(ControlFlow::Continue(()))
+                Ok(ControlFlow::Continue(Err(error)))
             }
             Err(NotReloaded::Broken(error)) => Err(error),
         }
@@ -417,7 +447,7 @@ impl Process {
             self.observed.store(Arc::clone(&self.data.observed));
             opened = Some(new.opened);
         }
-        let past = StoredPast::of_data(&self.data, &config, &self.observed, &clock);
+        let past = StoredPast::of_data(&self.data, &config, &self.observed, &self.wishes.0, &clock);
         self.past.store(Arc::new(past));
         let to_ask = self.serving.take(prepared, None, &mut self.tasks);
         self.data.ask(to_ask, &mut self.tasks, &clock);

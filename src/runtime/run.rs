@@ -4,12 +4,14 @@ use std::backtrace::Backtrace;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
+use zone::journal::Journal;
 
 use crate::cli::args::{Configuration, Start, State};
 use crate::cli::commands::load;
 use crate::failure::Failure;
 use crate::runtime::banner::PidFile;
 use crate::runtime::process::Process;
+use crate::runtime::sandbox::{self, Places};
 
 /// `run`.
 ///
@@ -28,6 +30,19 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
     // The state folder holds names of all tenants, and the control socket takes orders.
     umask(Mode::RWXG | Mode::RWXO);
     let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
+    // Before there is a thread that could be left out, and before anything is heard from others.
+    let sandbox = match start.no_sandbox {
+        true => sandbox::left_out(),
+        false => {
+            Journal::create_folder(&state.state)
+                .map_err(|error| Failure::unusable(error.to_string()))?;
+            sandbox::enter(&Places {
+                state: &state.state,
+                pidfile: start.pidfile.as_deref(),
+                read_socket: start.read_socket.as_deref(),
+            })
+        }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Sockets are looked at after so many turns of tasks that do not rest: beside many transfers
         // queries must not wait for the default of 61.
@@ -39,6 +54,7 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
         loaded,
         configuration,
         (state, start),
+        sandbox,
     ));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     ended

@@ -14,10 +14,10 @@ use arc_swap::ArcSwap;
 use corefile::HttpAddress;
 use directives::config::{Bind, Config, Listener, Scheme, ServerBlock, answering_words};
 use directives::handlers::{UpstreamSockets, resolve_upstreams};
-use dns::CookieSecrets;
 use dns::tsig::KeyRing;
+use dns::{CookieSecrets, Name};
 use futures_util::FutureExt;
-use history::ListenerLine;
+use history::{ListenerLine, SandboxLine};
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
 use ops::{Clock, HandlerMetrics, Tasks};
 use server::tally::Tally;
@@ -128,9 +128,14 @@ impl Serving {
     }
 
     /// What observers see of these parts and of a deployment.
-    pub(crate) fn observe(&self, deployment: &Arc<Deployment>, state: &Path) -> Arc<Observed> {
+    pub(crate) fn observe(
+        &self,
+        deployment: &Arc<Deployment>,
+        state: &Path,
+        sandbox: SandboxLine,
+    ) -> Arc<Observed> {
         let (common, listening) = (&self.common, &self.listening);
-        let observed = Observed::new(deployment, common, listening, &self.clock, state);
+        let observed = Observed::new(deployment, common, listening, &self.clock, state, sandbox);
         Arc::new(observed)
     }
 
@@ -429,6 +434,26 @@ impl Serving {
         }
         old.into_iter().for_each(|(_, stop)| stop.cancel());
         new
+    }
+
+    /// Notifies the secondaries of a zone again: a task that begins announces the current version. Returns their addresses.
+    pub(crate) fn notify_again(&mut self, zone: &Name, tasks: &mut Tasks) -> Vec<SocketAddr> {
+        let mut notified = Vec::new();
+        for (_, server) in &self.servers {
+            for again in server.told().filter(|told| told.zone.apex() == zone) {
+                let is_it = |((secondary, zone, keys), _): &&mut (Told, _)| {
+                    again.is_same(secondary, zone, keys)
+                };
+                let Some((_, stop)) = self.told.iter_mut().find(is_it) else {
+                    continue;
+                };
+                stop.cancel();
+                *stop = CancellationToken::new();
+                notified.push(again.secondary.target);
+                start(again.run(stop.clone()), None, stop, tasks);
+            }
+        }
+        notified
     }
 
     /// Ends everything.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use dns::{Name, Serial};
-use history::{HeldLine, HistoryLine, ListenerLine, OrderLine, ZoneLine};
+use history::{HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, OrderLine, ZoneLine};
 use zone::Zone;
-use zone::gate::{HeldChange, Why};
+use zone::gate::{HeldChange, HeldShare, Why};
 use zone::journal::{ReadError, Reader, StoredZone};
 
 /// The sockets on which the server listens.
@@ -70,6 +70,8 @@ fn read_history(
         begins_ms,
         versions: (stored.newest + 1).saturating_sub(stored.oldest),
         octets: stored.octets,
+        dropped_early: stored.early.count,
+        dropped_early_ms: Some(stored.early.last_ms).filter(|ms| *ms > 0),
     }))
 }
 
@@ -80,16 +82,31 @@ fn held_line(held: &HeldChange) -> HeldLine {
         since_ms: held.since_ms,
         until_ms: held.until_ms,
         is_releasable: match held.why {
-            Why::Shrinks { .. } | Why::OnHold { .. } => true,
+            Why::Shrinks { .. } | Why::SharesShrink(_) | Why::OnHold { .. } => true,
             Why::Unsound { .. } => false,
         },
         loses: held.why.loses(),
+        namespaces: match &held.why {
+            Why::SharesShrink(shares) => shares.iter().map(namespace_line).collect(),
+            Why::Shrinks { .. } | Why::Unsound { .. } | Why::OnHold { .. } => Vec::new(),
+        },
+    }
+}
+
+fn namespace_line(held: &HeldShare) -> HeldNamespaceLine {
+    HeldNamespaceLine {
+        namespace: held.share.as_str().to_owned(),
+        loses: (held.loss.lost, held.loss.before),
+        since_ms: held.since_ms,
+        until_ms: held.until_ms,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+
+    use zone::journal::EarlyDrops;
 
     use super::*;
 
@@ -104,6 +121,7 @@ mod tests {
                 newest: 9,
                 oldest: oldest.get(),
                 octets: 10 - oldest.get(),
+                early: EarlyDrops::default(),
             };
             oldest.set(oldest.get() + 2);
             Some(stored)
@@ -125,6 +143,8 @@ mod tests {
             begins_ms: 1000,
             versions: 5,
             octets: 5,
+            dropped_early: 0,
+            dropped_early_ms: None,
         };
         assert_eq!(read_history(&zone, &pruned).unwrap(), Some(want));
         assert!(read_history(&zone, &gone).is_err());

@@ -1,16 +1,16 @@
 //! The writer's thread: opens the store there, restores what it held, runs the pipeline, closes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use dns::{Name, RrRef, Serial};
 use kubernetes::schema::Problem;
 use ops::metrics::Metrics;
-use ops::{Clock, TimeText, millis};
+use ops::{Clock, SystemClock, TimeText, millis};
 use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
 use transfer::SecondaryTable;
@@ -74,6 +74,10 @@ impl Store for JournalStore {
             tracing::debug!(zone = %apex, %error, "the cause of a record is not known");
         }
         causes
+    }
+
+    fn take_early(&mut self) -> Vec<(Name, u64)> {
+        self.journal.take_early()
     }
 
     fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), Self::Error> {
@@ -196,6 +200,7 @@ impl Writer {
             warnings,
             left_out,
             peers,
+            early: std::sync::Mutex::default(),
         });
         let clusters = plan.clusters.iter().map(|cluster| {
             let handles = deployment.cluster(cluster).handles.clone();
@@ -339,7 +344,12 @@ struct Ears {
     left_out: Warnings,
     /// Peers with a later serial than ours, for status.
     peers: PeersAheadOfUs,
+    /// When it was said of a zone that its history is too short.
+    early: std::sync::Mutex<BTreeMap<Name, Instant>>,
 }
+
+/// How long it is not said again that a history is too short.
+const SAY_EARLY_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 impl Observer for Ears {
     fn left_out(&self, zone: &Name, all: &BTreeSet<String>) {
@@ -347,21 +357,43 @@ impl Observer for Ears {
         left_out.insert(zone.clone(), all.iter().cloned().collect());
     }
 
+    fn dropped_early(&self, zone: &Name, versions: u64) {
+        self.metrics
+            .count_dropped_early(&zone.to_string(), versions);
+        let now = SystemClock.now();
+        let mut said = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |at: &Instant| now.saturating_duration_since(*at) >= SAY_EARLY_AGAIN_AFTER;
+        if said.get(zone).is_none_or(is_new) {
+            said.insert(zone.clone(), now);
+            tracing::error!(
+                %zone,
+                "versions younger than `keep` are dropped from the history, because `versions` or `size` allow no more"
+            );
+        }
+    }
+
     fn gate(&self, zone: &Name, event: &GateEvent) {
         let outcome = event.as_str();
         match event {
             GateEvent::Held(held) => {
                 let fix = match held.why {
-                    Why::Shrinks { .. } => {
+                    Why::Shrinks { .. } | Why::SharesShrink(_) => {
                         format!("see why; to publish it: zonewright release {zone}")
                     }
                     Why::Unsound { .. } => "fix it; it is published then".to_owned(),
                     Why::OnHold { .. } => "nothing: it is on hold".to_owned(),
                 };
-                tracing::error!(
-                    %zone, why = %held.why, fix,
-                    "a version is held; the last version is served and transferred"
-                );
+                if held.is_whole() {
+                    tracing::error!(
+                        %zone, why = %held.why, fix,
+                        "a version is held; the last version is served and transferred"
+                    );
+                } else {
+                    tracing::error!(
+                        %zone, why = %held.why, fix,
+                        "namespaces are held as they were; changes of the others are published"
+                    );
+                }
             }
             GateEvent::Released { by } => {
                 tracing::warn!(%zone, by = &**by, "the held version is published: it was released")
@@ -372,6 +404,19 @@ impl Observer for Ears {
             GateEvent::Expired => tracing::error!(
                 %zone,
                 "the held version is published with all its losses: no operator released it in time"
+            ),
+            GateEvent::ShareOut {
+                share,
+                is_expired: false,
+            } => {
+                tracing::info!(%zone, %share, "it is not held any more: the lost records are back, or the served version lacks them too");
+            }
+            GateEvent::ShareOut {
+                share,
+                is_expired: true,
+            } => tracing::error!(
+                %zone, %share,
+                "its held changes are published with all losses: no operator released them in time"
             ),
             GateEvent::OnHold(hold) => {
                 let until = hold.until_ms.map(TimeText).map(tracing::field::display);

@@ -191,6 +191,18 @@ impl OptionSet {
         self.block_of(&source, &port.to_string())
     }
 
+    /// The server block of zonewright on a port. With `headless` it publishes `externalIPs` as CoreDNS always does; without,
+    /// a difference says that it does not.
+    pub fn our_block(&self, kubeconfig: &Path, port: u16) -> String {
+        let block = self.block(kubeconfig, port);
+        block.replace(" headless\n", " headless\n external_ips\n")
+    }
+
+    /// Whether zonewright publishes `externalIPs`.
+    pub fn publishes_external_ips(&self) -> bool {
+        self.says("headless")
+    }
+
     /// The server block on a port, with this line that says where the cluster is.
     pub fn block_of(&self, source: &str, port: &str) -> String {
         let keys: Vec<String> = self

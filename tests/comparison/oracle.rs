@@ -67,6 +67,7 @@ impl<'a> Oracle<'a> {
         rules::change(&mut oracle);
         oracle.find_nodes();
         rules::drop_pointers(&mut oracle);
+        rules::owned_pointers(&mut oracle);
         oracle.find_nodes();
         oracle
     }

@@ -43,6 +43,7 @@ pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
 pub fn change(oracle: &mut Oracle<'_>) {
     drop_by_shape(oracle);
     hidden_outside(oracle);
+    external_ips(oracle);
     names_outside(oracle);
     times_outside(oracle);
     aliases_of_themselves(oracle);
@@ -124,6 +125,125 @@ fn drop_by_shape(oracle: &mut Oracle<'_>) {
         oracle.data.remove(&(name.clone(), rtype));
         oracle.note(&name, difference);
     }
+}
+
+/// `externalIPs`, which the author of a Service chooses, have no names and no PTRs unless the configuration says so.
+fn external_ips(oracle: &mut Oracle<'_>) {
+    let Some(zone) = oracle
+        .set
+        .external
+        .filter(|_| !oracle.set.publishes_external_ips())
+    else {
+        return;
+    };
+    let services: Vec<Value> = oracle.cluster.of("Service").cloned().collect();
+    for service in services {
+        let base = format!("{}.{}.{zone}", name_of(&service), namespace_of(&service));
+        let written = service["spec"]["externalIPs"].as_array();
+        let mut gone: BTreeSet<IpAddr> = { written.into_iter().flatten() }
+            .map(|address| address.as_str().unwrap().parse().unwrap())
+            .collect();
+        let ingress = service["status"]["loadBalancer"]["ingress"].as_array();
+        let ingress = ingress.map(Vec::as_slice).unwrap_or_default();
+        let balanced: BTreeSet<IpAddr> = { ingress.iter() }
+            .filter_map(|one| one["ip"].as_str()?.parse().ok())
+            .collect();
+        gone.retain(|address| !balanced.contains(address));
+        if gone.is_empty() {
+            continue;
+        }
+        let texts: BTreeSet<String> = gone.iter().map(ToString::to_string).collect();
+        let pointers: Vec<String> = gone.iter().map(|it| pointer_name(*it)).collect();
+        let to_base = format!(" {base}");
+        let leaves = |key: &(String, u16), one: &Record| {
+            let is_pointer = pointers.contains(&key.0) && one.data == base;
+            let is_its = is_below(&key.0, &base);
+            let leads_back = key.1 == SRV && one.data.ends_with(&to_base);
+            is_pointer
+                || (is_its
+                    && (ingress.is_empty()
+                        || texts.contains(&one.data)
+                        || (balanced.is_empty() && leads_back)))
+        };
+        let keys: Vec<(String, u16)> = oracle.data.keys().cloned().collect();
+        for key in keys {
+            let data = oracle.data.get_mut(&key).expect("it is one of them");
+            let before = data.records.len();
+            data.records.retain(|one| !leaves(&key, one));
+            if data.records.len() == before {
+                continue;
+            }
+            if data.records.is_empty() {
+                oracle.data.remove(&key);
+            }
+            oracle.note(&key.0, "external-ips");
+        }
+        // Names that only lead to these.
+        let below: Vec<String> = { oracle.theirs.keys() }
+            .filter(|question| is_below(&question.name, &base))
+            .map(|question| question.name.clone())
+            .collect();
+        for name in below {
+            oracle.note(&name, "external-ips");
+        }
+    }
+}
+
+/// A PTR leads to an endpoint in the namespace to which its address belongs: that of the oldest object that holds it.
+pub fn owned_pointers(oracle: &mut Oracle<'_>) {
+    let pointers = oracle.data.iter().filter(|((_, rtype), _)| *rtype == PTR);
+    let several = pointers.filter(|(_, data)| data.records.len() > 1);
+    let several: Vec<((String, u16), Data)> = several
+        .map(|(key, data)| (key.clone(), data.clone()))
+        .collect();
+    for (key, data) in several {
+        let owners: Vec<(String, String, &Record)> = { data.records.iter() }
+            .filter_map(|record| {
+                let object = object_of(oracle, &record.data)?;
+                let created = object["metadata"]["creationTimestamp"].as_str()?;
+                let age = format!("{created} {}", namespace_of(object));
+                // A name in a namespace is compared as a whole: "a" is before "a-b".
+                Some((age, name_of(object).to_owned(), record))
+            })
+            .collect();
+        let Some((_, _, oldest)) = owners.iter().min() else {
+            continue;
+        };
+        let namespace = |record: &Record| {
+            object_of(oracle, &record.data).map(|object| namespace_of(object).to_owned())
+        };
+        let owner = namespace(oldest);
+        let kept: BTreeSet<Record> = { data.records.iter() }
+            .filter(|record| namespace(record) == owner)
+            .cloned()
+            .collect();
+        if kept.len() < data.records.len() {
+            oracle.note(&key.0, "foreign-ptr");
+            let additional = BTreeSet::new();
+            oracle.data.insert(
+                key,
+                Data {
+                    records: kept,
+                    additional,
+                },
+            );
+        }
+    }
+}
+
+/// The Service or ServiceImport at or above a name in a zone of names of the cluster.
+fn object_of<'a>(oracle: &Oracle<'a>, name: &str) -> Option<&'a Value> {
+    let zone = zone_of(name, &oracle.zones)?;
+    let kind = if oracle.set.is_clusterset(zone) {
+        "ServiceImport"
+    } else {
+        "Service"
+    };
+    let labels = name.strip_suffix(&format!(".svc.{zone}"))?;
+    let mut labels = labels.rsplit('.');
+    let (namespace, service) = (labels.next()?, labels.next()?);
+    let is_it = |it: &&Value| name_of(it) == service && namespace_of(it) == namespace;
+    oracle.cluster.of(kind).find(is_it)
 }
 
 /// Namespaces that labels hide are hidden outside too.
@@ -209,7 +329,7 @@ fn names_outside(oracle: &mut Oracle<'_>) {
     let reached: BTreeSet<String> = oracle
         .cluster
         .of("Service")
-        .filter(|service| is_reached(service))
+        .filter(|service| is_reached(service, oracle.set.publishes_external_ips()))
         .map(|service| format!("{}.{}.{zone}", name_of(service), namespace_of(service)))
         .collect();
     let aliases: BTreeSet<String> = oracle
@@ -266,10 +386,11 @@ fn names_outside(oracle: &mut Oracle<'_>) {
     }
 }
 
-/// Whether a Service is reached from outside.
-fn is_reached(service: &Value) -> bool {
+/// Whether a Service is reached from outside, by its `externalIPs` only if they are published.
+fn is_reached(service: &Value, with_external_ips: bool) -> bool {
     let some = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-    some(&service["spec"]["externalIPs"]) || some(&service["status"]["loadBalancer"]["ingress"])
+    (with_external_ips && some(&service["spec"]["externalIPs"]))
+        || some(&service["status"]["loadBalancer"]["ingress"])
 }
 
 /// In the zone of a set of clusters the specification has another version, imports have their addresses also
@@ -503,7 +624,14 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
             }
         }
     }
-    // Of Services that CoreDNS shows. Without ports no SRV leads to the pod, and its address may lead to another one.
+    // Of Services that CoreDNS shows. Without ports no SRV leads to the pod, and its address may lead to another one, or
+    // nowhere as it is in a slice of nobody, too.
+    let silent = |address: &str| {
+        let address = address.parse::<IpAddr>().ok();
+        let question = address.map(|it| Question::new(&pointer_name(it), PTR));
+        let answer = question.and_then(|question| oracle.theirs.get(&question));
+        answer.is_some_and(|answer| answer.silent)
+    };
     let targets: BTreeSet<&str> = oracle
         .data
         .values()
@@ -515,7 +643,10 @@ fn dotted_pods(oracle: &Oracle<'_>) -> Vec<DottedPod> {
         let service = pod.dashed.split_once('.').expect("a name has labels").1;
         let shown = oracle.theirs.get(&Question::new(service, A));
         shown.is_some_and(|answer| !answer.is_nxdomain())
-            && (pod.is_host() || pod.ports.is_empty() || targets.contains(pod.dotted.as_str()))
+            && (pod.is_host()
+                || pod.ports.is_empty()
+                || targets.contains(pod.dotted.as_str())
+                || silent(&pod.address))
     });
     found
 }

@@ -44,11 +44,13 @@ impl Servers {
             let (port, own) = (ports::free(), ports::free());
             text += &set.block(kubeconfig, port);
             let file = folder.join(format!("Corefile.{number}"));
-            std::fs::write(&file, set.block(kubeconfig, own)).unwrap();
+            std::fs::write(&file, set.our_block(kubeconfig, own)).unwrap();
             let state = folder.join(format!("state.{number}"));
             let mut command = Command::new(needs::zonewright());
             command.arg("run").arg("--corefile").arg(&file);
             command.arg("--state").arg(&state).current_dir(folder);
+            // The cases change one name more often in a second than a cluster does.
+            command.args(["--version-burst", "0"]);
             let log = folder.join(format!("log.{number}"));
             pairs.push(Pair {
                 set: *set,
@@ -91,8 +93,8 @@ pub fn define_imports(server: &ApiServer) {
     });
 }
 
-/// Creates a cluster.
-pub fn create(server: &ApiServer, cluster: &Cluster) {
+/// Creates a cluster, and notes when its objects were created.
+pub fn create(server: &ApiServer, cluster: &mut Cluster) {
     server.create_all(&cluster.namespaces, 4);
     let plain: Vec<Value> = cluster
         .objects
@@ -108,6 +110,28 @@ pub fn create(server: &ApiServer, cluster: &Cluster) {
         if object["status"].is_object() {
             let path = format!("{}/status", object_path(object));
             server.patch(&path, &json!({ "status": object["status"] }));
+        }
+    }
+    for list in [
+        "/api/v1/services",
+        "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports",
+    ] {
+        let all = server.get(list).unwrap();
+        for object in all["items"].as_array().unwrap() {
+            let metadata = &object["metadata"];
+            let kind = if list.ends_with("services") {
+                "Service"
+            } else {
+                "ServiceImport"
+            };
+            let ours = cluster.objects.iter_mut().find(|own| {
+                own["kind"] == kind
+                    && own["metadata"]["name"] == metadata["name"]
+                    && own["metadata"]["namespace"] == metadata["namespace"]
+            });
+            if let Some(ours) = ours {
+                ours["metadata"]["creationTimestamp"] = metadata["creationTimestamp"].clone();
+            }
         }
     }
 }

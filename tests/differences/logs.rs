@@ -27,6 +27,19 @@ pub(super) const ROWS: &[Difference] = &[
         shown: Shown::Handlers,
     },
     Difference {
+        id: "json-log",
+        kind: Kind::Logs,
+        what: "`-log-format=json`, the lines of `log`",
+        coredns: "fields for the query, such as `qname` and `rcode`, beside the line in `msg`",
+        ours: "the line in `message`, with `timestamp` and `level`",
+        why: "the format of `log` chooses what a line has",
+        instead: "name the fields in the format of `log`, as text or as JSON of its own",
+        shown: Shown::Tests {
+            because: "not a question",
+            tests: &["tests/flags json_lines_have_the_line_of_a_query"],
+        },
+    },
+    Difference {
         id: "internal-questions",
         kind: Kind::Logs,
         what: "questions that the server asks itself (targets of aliases, `dns64`, `rewrite` of `cname`), in `log`",

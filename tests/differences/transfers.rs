@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Difference] = &[
         kind: Kind::Transfers,
         what: "the serial of a zone file",
         coredns: "the file's",
-        ours: "one more than the last, the clock, or the file's, whichever is highest. A file with the same content and another serial makes no version",
+        ours: "one more than the last, the clock, or the file's, whichever is highest. A file with the same content and another serial makes no version. The serial of a signed file is kept, and has to rise with each content",
         why: "a serial names one content for ever",
         instead: "read the serial from `status` or the SOA, not from the file",
         shown: Shown::Tests {

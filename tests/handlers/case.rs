@@ -21,6 +21,8 @@ pub struct Case {
     /// - `times N NAME TYPE…` asks N times, and the sets of replies are to be equal.
     /// - `burst N NAME TYPE…` asks N times at once, and the sorted replies are to be equal.
     /// - `until NAME TYPE…` asks until there are answers.
+    /// - `answers NAME TYPE…` asks, and code, flags and answers are to be equal, whatever is beside them.
+    /// - `axfr ZONE` transfers a zone; its addresses are to be equal, but for those of name servers.
     /// - `logged N TEXT`: waits for N lines that contain the text in the log; the sorted lines are to be equal.
     /// - `metrics N WORD…`: metrics at `PORTn` that begin with one of the words and name a port of the case are to be equal.
     /// - `wait MS`; `up N MODE` changes an upstream, `open N` wakes a dead one.

@@ -1,7 +1,7 @@
 //! Runs cases: CoreDNS and zonewright each with a server block and upstreams for every case, the steps of
 //! several cases at once, and of each case on both servers at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::case::Case;
 use super::{log, metrics};
 use crate::support::process::{Process, now, poll_for};
 use crate::support::upstream::{Upstream, pause};
-use crate::support::{needs, ports};
+use crate::support::{namespaces, needs, ports, wire};
 
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -139,6 +139,8 @@ impl Side {
                 let prefixes: Vec<&str> = words.collect();
                 return note(self.metrics(self.addresses[place].port(), &prefixes));
             }
+            "answers" => return note(self.answers(rest)),
+            "axfr" => return note(self.addresses_of(rest)),
             "times" | "burst" => {
                 let (count, question) = rest.split_once(' ').unwrap();
                 let count = count.parse().unwrap();
@@ -156,6 +158,28 @@ impl Side {
             _ => return self.ask(step).into_iter().collect(),
         }
         Vec::new()
+    }
+
+    /// Code, flags and answers of a reply: what is beside them has serials and times of each server's own.
+    fn answers(&self, question: &str) -> String {
+        let said = self.ask(question).map(|said| said.text).unwrap_or_default();
+        let ends = [" ;", " +", " opt"].map(|mark| said.find(mark).unwrap_or(said.len()));
+        said[..ends.into_iter().min().unwrap_or_default()].to_owned()
+    }
+
+    /// The addresses in a transfer of a zone but those of its name servers, each once.
+    fn addresses_of(&self, zone: &str) -> String {
+        let records = match wire::axfr(self.addresses[0], zone) {
+            Ok(records) => records,
+            Err(error) => return error.to_string(),
+        };
+        let wanted = records
+            .into_iter()
+            .filter(|it| [wire::A, wire::AAAA].contains(&it.rtype) && !it.owner.starts_with("ns"));
+        let lines: BTreeSet<String> = wanted
+            .map(|it| format!("{} {}", it.owner, it.data))
+            .collect();
+        lines.into_iter().collect::<Vec<_>>().join("\n")
     }
 
     /// Asks once, at another port if `@N` stands in the question.
@@ -301,7 +325,7 @@ pub fn spawn(is_ours: bool, corefile: &Path, folder: &Path) -> Process {
     } else {
         command.arg("-conf").arg(corefile);
     }
-    command.current_dir(folder);
+    command.current_dir(folder).envs(namespaces::variables());
     Process::spawn(name, &mut command, &log_of(is_ours, folder))
 }
 

@@ -40,7 +40,7 @@ fn outside(options: &str) -> Site {
         "cluster.local example.com 113.0.203.in-addr.arpa",
         &text,
         "ZONES cluster.local\n",
-        &format!("k8s_external example.com 113.0.203.in-addr.arpa {{\n{options}\n}}"),
+        &format!("k8s_external example.com 113.0.203.in-addr.arpa {{\nexternal_ips\n{options}\n}}"),
     )
 }
 

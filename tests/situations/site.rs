@@ -237,6 +237,8 @@ impl Site {
         let mut command = Command::new(needs::zonewright());
         command
             .args(["run", "--corefile", "Corefile", "--state", "state"])
+            // Situations change one name more often in a second than a cluster does.
+            .args(["--version-burst", "0"])
             .current_dir(folder);
         Process::spawn("zonewright", &mut command, &folder.join("log"))
     }
@@ -386,6 +388,7 @@ pub fn rendered(zones: &str, objects: &str, own: &str, beside: &str) -> Vec<Stri
     let mut command = Command::new(needs::zonewright());
     command
         .args(["render", "--corefile", "Corefile"])
+        .env("POD_NAMESPACE", "kube-system")
         .current_dir(folder.path());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -100,7 +100,7 @@ const OWN_OBJECTS: [&str; 3] = [
 
 /// The log of requests, in the folder.
 const AUDIT: &str = "audit.log";
-/// Each list and watch of the limited user is logged when it arrives.
+/// Each request of the limited user is logged when it arrives.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -108,12 +108,12 @@ omitStages: [ResponseStarted, ResponseComplete, Panic]
 rules:
 - level: Metadata
   users: [zonewright]
-  verbs: [list, watch]
 - level: None
 ";
 
 impl ApiServer {
-    /// The lists and watches that the limited user asked for so far: verb and kind, in order of arrival.
+    /// The requests of the limited user so far: verb and kind, in order of arrival. Those of no kind, which everybody may
+    /// make, such as for the version of the server, are left out.
     pub fn limited_requests(&self) -> Vec<(String, String)> {
         let text = fs::read_to_string(self.folder.path().join(AUDIT)).unwrap_or_default();
         let events = text
@@ -121,7 +121,8 @@ impl ApiServer {
             .filter_map(|line| serde_json::from_str(line).ok());
         let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         events
-            .map(|event: Value| {
+            .filter(|event: &Value| !event["objectRef"]["resource"].is_null())
+            .map(|event| {
                 let kind = &event["objectRef"]["resource"];
                 (text_of(&event["verb"]), text_of(kind))
             })
@@ -175,6 +176,17 @@ impl ApiServer {
         let own = self.address().to_string();
         assert!(text.contains(&own), "{text}");
         fs::write(file, text.replace(&own, &address.to_string())).unwrap();
+    }
+
+    /// Copies the administrator's certificate (`NAME.pem`), its key (`NAME.key`) and the authority (`ca.pem`) to a folder.
+    pub fn copy_certificates(&self, folder: &Path, name: &str) {
+        for (from, to) in [
+            ("client.crt", format!("{name}.pem")),
+            ("client.key", format!("{name}.key")),
+            ("ca.crt", "ca.pem".to_owned()),
+        ] {
+            fs::copy(self.folder.path().join(from), folder.join(to)).unwrap();
+        }
     }
 
     /// A client, for asynchronous tests and for [`block_on`](Self::block_on).
@@ -488,6 +500,7 @@ fn server_command(folder: &Path, port: u16, etcd_port: u16) -> Command {
         ("--service-account-key-file", "account.pub"),
         ("--service-account-signing-key-file", "account.key"),
         ("--token-auth-file", "tokens.csv"),
+        ("--client-ca-file", "ca.crt"),
         ("--cert-dir", "certificates"),
     ];
     for (flag, file) in files {
@@ -529,7 +542,8 @@ fn write_credentials(folder: &Path, port: u16) {
     let settings = "[req]\ndistinguished_name = name\n[name]\n\
         [authority]\nbasicConstraints = critical, CA:TRUE\nkeyUsage = keyCertSign\n\
         [server]\nbasicConstraints = critical, CA:FALSE\nsubjectAltName = IP:127.0.0.1\n\
-        extendedKeyUsage = serverAuth\n";
+        extendedKeyUsage = serverAuth\n\
+        [client]\nbasicConstraints = critical, CA:FALSE\nextendedKeyUsage = clientAuth\n";
     fs::write(folder.join("openssl.conf"), settings).unwrap();
     let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30";
     let own = "req -x509 -config openssl.conf";
@@ -538,6 +552,10 @@ fn write_credentials(folder: &Path, port: u16) {
         format!(
             "{own} {new_key} -CA ca.crt -CAkey ca.key -keyout server.key -out server.crt \
              -extensions server -subj /CN=server"
+        ),
+        format!(
+            "{own} {new_key} -CA ca.crt -CAkey ca.key -keyout client.key -out client.crt \
+             -extensions client -subj /O=system:masters/CN=admin"
         ),
         "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out account.key".to_owned(),
         "pkey -in account.key -pubout -out account.pub".to_owned(),

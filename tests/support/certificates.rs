@@ -5,7 +5,10 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer,
+    KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -38,12 +41,35 @@ impl Certificates {
     /// Writes a certificate for a name, in files of that name.
     pub fn write(&self, name: &str) {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.serial_number = Some(serial_of(name));
         // With the CA's own subject, OpenSSL takes it for self-signed.
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
         let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
         fs::write(self.file(name, "key"), key.serialize_pem()).unwrap();
         fs::write(self.file(name, "pem"), pem).unwrap();
+    }
+
+    /// Writes the list of revoked certificates, by their names, in place of the one before.
+    pub fn revoke(&self, names: &[&str]) {
+        let revoked = names.iter().map(|name| RevokedCertParams {
+            serial_number: serial_of(name),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 1),
+            next_update: date_time_ymd(2100, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let pem = list.signed_by(&self.issuer).unwrap().pem().unwrap();
+        fs::write(self.folder.join("crl.next"), pem).unwrap();
+        let renamed = fs::rename(self.folder.join("crl.next"), self.folder.join("crl.pem"));
+        renamed.unwrap();
     }
 
     pub fn file(&self, name: &str, kind: &str) -> PathBuf {
@@ -87,6 +113,11 @@ impl Certificates {
         config.alpn_protocols = vec![b"dot".to_vec()];
         Arc::new(config)
     }
+}
+
+/// The number of the certificate of a name: its letters.
+fn serial_of(name: &str) -> SerialNumber {
+    SerialNumber::from(name.bytes().take(19).collect::<Vec<u8>>())
 }
 
 /// A connection over TLS to whoever shows a certificate for `ns.example`; the handshake is made with the first octets.

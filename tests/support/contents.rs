@@ -119,7 +119,15 @@ impl Contents {
 
     fn follow(&self, name: &str, qtype: u16, depth: usize) -> Reply {
         if let Some([dname, cname]) = self.redirection(name) {
-            let mut reply = self.follow_alias(name, &cname.data, qtype, depth);
+            // A CNAME is the answer to a question for one.
+            let mut reply = match qtype {
+                CNAME => Reply {
+                    rcode: 0,
+                    answers: BTreeSet::new(),
+                    soa: None,
+                },
+                _ => self.follow_alias(name, &cname.data, qtype, depth),
+            };
             reply.answers.extend([dname, cname]);
             return reply;
         }

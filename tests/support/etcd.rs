@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::certificates::Certificates;
 use super::process::{Process, wait_for};
 use super::{needs, ports};
 
@@ -24,43 +25,105 @@ pub struct Etcd {
     folder: TempDir,
     port: u16,
     peer_port: u16,
+    /// The peer ports of all members.
+    members: Vec<u16>,
+    /// The port of clients with certificates.
+    tls: Option<(u16, Vec<String>)>,
     token: Option<String>,
 }
 
 impl Etcd {
     /// Starts one without keys.
     pub fn start() -> Self {
-        let mut etcd = Self {
-            process: None,
-            folder: tempfile::tempdir().unwrap(),
-            port: ports::free(),
-            peer_port: ports::free(),
-            token: None,
-        };
+        let mut etcd = Self::prepare();
         etcd.start_again();
         etcd
     }
 
+    /// Starts one on this port.
+    pub fn start_at(port: u16) -> Self {
+        let mut etcd = Self::prepare();
+        etcd.port = port;
+        etcd.start_again();
+        etcd
+    }
+
+    /// Starts one that listens for clients with certificates, too, with the certificate of 127.0.0.1.
+    pub fn start_with_tls(certificates: &Certificates) -> Self {
+        let mut etcd = Self::prepare();
+        certificates.write("127.0.0.1");
+        let file = |kind: &str| certificates.file("127.0.0.1", kind).display().to_string();
+        let ca = certificates.folder.join("ca.pem").display().to_string();
+        let more = [
+            ["--cert-file".to_owned(), file("pem")],
+            ["--key-file".to_owned(), file("key")],
+            ["--trusted-ca-file".to_owned(), ca],
+        ];
+        let mut more = more.concat();
+        more.push("--client-cert-auth".to_owned());
+        etcd.tls = Some((ports::free(), more));
+        etcd.start_again();
+        etcd
+    }
+
+    /// Starts a cluster of two: without one of them, the other has no leader.
+    pub fn start_two() -> [Self; 2] {
+        let mut both = [Self::prepare(), Self::prepare()];
+        let members = both.each_ref().map(|member| member.peer_port);
+        for member in &mut both {
+            member.members = members.to_vec();
+            member.spawn();
+        }
+        both[0].wait();
+        both
+    }
+
+    fn prepare() -> Self {
+        let peer_port = ports::free();
+        Self {
+            process: None,
+            folder: tempfile::tempdir().unwrap(),
+            port: ports::free(),
+            peer_port,
+            members: vec![peer_port],
+            tls: None,
+            token: None,
+        }
+    }
+
     /// Starts it again after [`kill`](Self::kill).
     pub fn start_again(&mut self) {
-        let (url, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer_port));
+        self.spawn();
+        self.wait();
+    }
+
+    fn spawn(&mut self) {
+        let peer = |port: &u16| format!("http://127.0.0.1:{port}");
+        let name = |port: &u16| format!("m{port}={}", peer(port));
+        let members: Vec<String> = self.members.iter().map(name).collect();
+        let mut urls = vec![self.url()];
+        urls.extend(self.tls.as_ref().map(|_| self.tls_url()));
         let mut command = Command::new(needs::program("etcd"));
         command
             .arg("--data-dir")
             .arg(self.folder.path().join("data"))
+            .args(["--name", &format!("m{}", self.peer_port)])
             .args(["--unsafe-no-fsync", "--log-level", "error"])
-            .args([
-                "--listen-client-urls",
-                &url,
-                "--advertise-client-urls",
-                &url,
-            ])
-            .args(["--listen-peer-urls", &peer])
-            .args(["--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("default={peer}")]);
+            .args(["--listen-client-urls", &urls.join(",")])
+            .args(["--advertise-client-urls", &urls.join(",")])
+            .args(["--listen-peer-urls", &peer(&self.peer_port)])
+            .args(["--initial-advertise-peer-urls", &peer(&self.peer_port)])
+            .args(["--initial-cluster", &members.join(",")]);
+        if let Some((_, more)) = &self.tls {
+            command.args(more);
+        }
         let log = self.folder.path().join("etcd.log");
         self.process = Some(Process::spawn("etcd", &mut command, &log));
-        let show = || String::new();
+    }
+
+    fn wait(&self) {
+        let log = self.folder.path().join("etcd.log");
+        let show = || fs::read_to_string(&log).unwrap_or_default();
         wait_for("etcd answers", PATIENCE, show, || {
             self.try_call("/v3/kv/range", &json!({ "key": STANDARD.encode("x") }))
         });
@@ -76,6 +139,17 @@ impl Etcd {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// The address of clients.
+    pub fn address(&self) -> SocketAddr {
+        ports::loopback(self.port)
+    }
+
+    /// The URL of clients with certificates.
+    pub fn tls_url(&self) -> String {
+        let (port, _) = self.tls.as_ref().expect("it was started with TLS");
+        format!("https://127.0.0.1:{port}")
+    }
+
     /// Copies its data while it does not run.
     pub fn save(&self, to: &Path) {
         copy(&self.folder.path().join("data"), to);
@@ -86,6 +160,16 @@ impl Etcd {
         let data = self.folder.path().join("data");
         fs::remove_dir_all(&data).unwrap();
         copy(from, &data);
+    }
+
+    /// Gives it another port, on which nobody knows it, while it does not run. Gives the port that it had.
+    pub fn move_away(&mut self) -> u16 {
+        std::mem::replace(&mut self.port, ports::free())
+    }
+
+    /// Gives it back the port of before.
+    pub fn move_to(&mut self, port: u16) {
+        self.port = port;
     }
 
     /// Puts a key. Gives its revision.
@@ -140,6 +224,25 @@ impl Etcd {
     /// Ends a lease.
     pub fn revoke(&self, lease: i64) {
         self.call("/v3/lease/revoke", &json!({ "ID": lease }));
+    }
+
+    /// Adds a user with the password `secret` who may read the keys with a prefix that ends with a slash.
+    pub fn allow_reading(&self, user: &str, prefix: &str) {
+        let end = format!("{}0", prefix.strip_suffix('/').unwrap());
+        self.call(
+            "/v3/auth/user/add",
+            &json!({ "name": user, "password": "secret" }),
+        );
+        self.call("/v3/auth/role/add", &json!({ "name": user }));
+        let perm = json!({ "permType": "READ", "key": STANDARD.encode(prefix), "range_end": STANDARD.encode(end) });
+        self.call(
+            "/v3/auth/role/grant",
+            &json!({ "name": user, "perm": perm }),
+        );
+        self.call(
+            "/v3/auth/user/grant",
+            &json!({ "user": user, "role": user }),
+        );
     }
 
     /// Demands credentials from now on: `root` with the password `secret`.

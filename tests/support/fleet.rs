@@ -16,8 +16,13 @@ use super::zonewright::Zonewright;
 pub struct Places(Vec<(Kind, u16, Option<Key>)>);
 
 impl Places {
-    /// A port and a key for each.
+    /// A port and a key for each of all kinds.
     pub fn choose() -> Self {
+        Self::of(&Kind::ALL)
+    }
+
+    /// A port and a key for each of these.
+    pub fn of(kinds: &[Kind]) -> Self {
         let place = |kind: Kind| {
             let key = kind.knows_tsig().then(|| Key {
                 name: format!("{}.key", kind.name()),
@@ -25,7 +30,7 @@ impl Places {
             });
             (kind, ports::free(), key)
         };
-        Self(Kind::ALL.map(place).to_vec())
+        Self(kinds.iter().copied().map(place).collect())
     }
 
     /// `tsig` and `transfer` for the Corefile.

@@ -134,6 +134,10 @@ impl Site {
             "--state",
             "state",
         ]);
+        if !options.contains(&"--version-burst") {
+            // Tests change one name more often in a second than a cluster does.
+            command.args(["--version-burst", "0"]);
+        }
         command.args(options);
         Process::spawn("zonewright", &mut command, &self.path("log"))
     }
@@ -176,6 +180,25 @@ impl Site {
             String::from_utf8_lossy(&output.stderr)
         );
         String::from_utf8(output.stdout).expect("answers are UTF-8")
+    }
+
+    /// Starts the server with this many Services with cluster IPs, and changes a headless one until `cluster.local` has
+    /// had seven versions. Gives their serials, oldest first.
+    pub fn start_with_history(&self, services: u8) -> (Process, Vec<u32>) {
+        let services: Vec<String> = (0..services)
+            .map(|number| cluster_ip(&format!("s{number}"), number, 80))
+            .collect();
+        self.manifest("many.yaml", &services.join("---\n"));
+        self.manifest("web.yaml", &headless("web", 1, &[1]));
+        let mut server = self.start_answering();
+        let mut serial = wire::serial(self.dns, ZONES[0]).expect("it answers");
+        let mut serials = vec![serial];
+        for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[], &[5], &[5, 6]] {
+            self.manifest("web.yaml", &headless("web", 1, hosts));
+            serial = self.new_serial(&mut server, ZONES[0], serial);
+            serials.push(serial);
+        }
+        (server, serials)
     }
 
     /// Waits until the zone answers a serial other than `old`; gives it.

@@ -106,6 +106,8 @@ pub struct Plan {
     /// Whether NSD keeps the differences it received, from which [`Secondary::transfers`] tells what
     /// its transfers were. It rewrites them all at every change: not for measurements.
     pub nsd_keeps_ixfr: bool,
+    /// Whether PowerDNS holds signed zones. Without it PowerDNS shows what increments bring at once.
+    pub pdns_holds_signatures: bool,
     /// The configuration as `zonewright emit` printed it, instead of one of our own.
     pub emitted: Option<String>,
 }
@@ -123,6 +125,7 @@ impl Plan {
             key: None,
             tls: None,
             nsd_keeps_ixfr: true,
+            pdns_holds_signatures: false,
             emitted: None,
         }
     }

@@ -38,6 +38,7 @@ pub const AAAA: u16 = 28;
 pub const SRV: u16 = 33;
 pub const DNAME: u16 = 39;
 pub const OPT: u16 = 41;
+pub const RRSIG: u16 = 46;
 pub const IXFR: u16 = 251;
 pub const AXFR: u16 = 252;
 pub const ANY: u16 = 255;

@@ -34,6 +34,8 @@ pub struct Zonewright {
     ready_port: u16,
     /// The file that says by how much its clock is off, once it may be.
     clock: Option<PathBuf>,
+    /// Whether versions have the pace that they have in a cluster. Most tests change one name more often in a second.
+    pub is_paced: bool,
 }
 
 /// A transfer that it finished, as its log tells.
@@ -83,6 +85,7 @@ impl Zonewright {
             metrics_port: ports::free(),
             ready_port: ports::free(),
             clock: None,
+            is_paced: false,
         }
     }
 
@@ -179,6 +182,9 @@ impl Zonewright {
             .arg("--state")
             .arg(self.state())
             .current_dir(self.folder.path());
+        if !self.is_paced {
+            command.args(["--version-burst", "0"]);
+        }
         let log = self.folder.path().join("log");
         self.process = Some(Process::spawn("zonewright", &mut command, &log));
     }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use siphasher::sip::SipHasher24;
+use subtle::ConstantTimeEq;
 
 const SERVER_COOKIE_OCTETS: usize = 16;
 /// A server cookie.
@@ -98,7 +99,8 @@ fn is_made_by(
     let time = u32::from_be_bytes([t0, t1, t2, t3]);
     // Times are serial numbers (RFC 9018 section 4.3): "using serial number arithmetic".
     let is_new = now.wrapping_sub(time) < most_seconds || time.wrapping_sub(now) <= AHEAD_SECONDS;
-    is_new && make(secret, client, time, address) == theirs
+    // How many octets are right must not show in the time that it takes.
+    is_new && make(secret, client, time, address).ct_eq(&theirs).into()
 }
 
 /// The server cookie for a time (RFC 9018 section 4.4).

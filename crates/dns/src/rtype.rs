@@ -44,6 +44,16 @@ impl Rtype {
     pub const OPT: Self = Self(41);
     /// Delegation signer.
     pub const DS: Self = Self(43);
+    /// Signature of an RRset (RFC 4034 section 3).
+    pub const RRSIG: Self = Self(46);
+    /// The next owner, and the types of this one (RFC 4034 section 4).
+    pub const NSEC: Self = Self(47);
+    /// Key of a zone (RFC 4034 section 2).
+    pub const DNSKEY: Self = Self(48);
+    /// The next hashed owner, and the types of this one (RFC 5155 section 3).
+    pub const NSEC3: Self = Self(50);
+    /// How owners are hashed (RFC 5155 section 4).
+    pub const NSEC3PARAM: Self = Self(51);
     /// Transaction signature (RFC 8945).
     pub const TSIG: Self = Self(250);
     /// Incremental transfer (RFC 1995).

@@ -11,6 +11,15 @@ use crate::wire_name::wire_is_within;
 pub struct SortKey(Vec<u8>);
 
 impl SortKey {
+    /// The ends of the keys of a name and of its ancestors below the apex, in the key of the name; the highest ancestor
+    /// first.
+    pub fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+        let octets = key.iter().enumerate();
+        octets
+            .filter(|(_, octet)| **octet == 0)
+            .map(|(at, _)| at + 1)
+    }
+
     /// The key of a wire name within a wire apex; `None` when it is not within.
     #[must_use]
     pub fn of_wire(wire: &[u8], apex: &[u8]) -> Option<Self> {

@@ -126,14 +126,21 @@ fn known_text(rtype: Rtype, data: &[u8]) -> Option<String> {
     }
 }
 
-/// The types whose text is written by NLnet Labs' `domain`, which also reads it: HINFO, DS, SSHFP, DNSKEY, TLSA, CAA.
+/// The types whose text is written by NLnet Labs' `domain`, which also reads it: HINFO, DS, SSHFP, RRSIG,
+/// NSEC, DNSKEY, NSEC3, NSEC3PARAM, TLSA, CDS, CDNSKEY, CAA.
 /// Not NAPTR, SVCB and HTTPS: it cannot read all names and keys that it writes.
-const AS_THE_LIBRARY: [Rtype; 6] = [
+const AS_THE_LIBRARY: [Rtype; 12] = [
     Rtype(13),
     Rtype(43),
     Rtype(44),
-    Rtype(48),
+    Rtype::RRSIG,
+    Rtype::NSEC,
+    Rtype::DNSKEY,
+    Rtype::NSEC3,
+    Rtype::NSEC3PARAM,
     Rtype(52),
+    Rtype(59),
+    Rtype(60),
     Rtype(257),
 ];
 

@@ -71,8 +71,10 @@ pub(crate) enum Fault {
     },
     #[error("cannot connect to {endpoint}: {text}")]
     Connect { endpoint: String, text: String },
-    #[error("{}: {}", .0.code(), .0.message())]
-    Refused(Status),
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}. If etcd wants a certificate of its clients, write in etcd: tls CERT KEY [CA]")]
+    Certificate(String),
     #[error("the watch ended: {0}")]
     Ended(String),
     #[error("the watch begins before revision {0}, which is compacted")]
@@ -82,8 +84,17 @@ pub(crate) enum Fault {
 }
 
 impl From<Status> for Fault {
+    /// With its causes: a server that wants a certificate says so at the first request.
     fn from(status: Status) -> Self {
-        Self::Refused(status)
+        let said = format!("{}: {}", status.code(), status.message());
+        let causes = std::error::Error::source(&status).map(chain);
+        Self::Refused(
+            [said]
+                .into_iter()
+                .chain(causes)
+                .collect::<Vec<_>>()
+                .join(": "),
+        )
     }
 }
 
@@ -133,7 +144,10 @@ impl Connection {
                 .tls_config(tls)
                 .map_err(|error| refused(chain(&error)))?;
         }
-        let channel = target.connect().await;
+        // The limit of the target is for TCP alone: a member may accept and say nothing.
+        let channel = tokio::time::timeout(TIMEOUT, target.connect()).await;
+        let silent = format!("it says nothing within {} s", TIMEOUT.as_secs());
+        let channel = channel.map_err(|_| refused(silent))?;
         let channel = channel.map_err(|error| refused(chain(&error)))?;
         let grpc = Grpc::new(channel).max_decoding_message_size(MOST_BYTES);
         let mut own = Self { grpc, token: None };
@@ -155,9 +169,11 @@ impl Connection {
         ready.map_err(|error| Status::unavailable(chain(&error)))
     }
 
-    /// Adds the token.
+    /// Adds the token. A member without a leader refuses the request, and ends a watch: it hears of no change.
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
+        let needs_leader = tonic::metadata::AsciiMetadataValue::from_static("true");
+        request.metadata_mut().insert("hasleader", needs_leader);
         if let Some(token) = &self.token {
             request.metadata_mut().insert("token", token.clone());
         }

@@ -79,12 +79,8 @@ impl EtcdSource {
     pub async fn list_once(mut self) -> Result<EtcdEvent, String> {
         let mut faults = Vec::new();
         for endpoint in self.access.endpoints.clone() {
-            let listed = match Connection::open(&self.access, &endpoint).await {
-                Ok(mut connection) => self.list(&mut connection).await,
-                Err(fault) => Err(fault),
-            };
-            match listed {
-                Ok((keys, _)) => {
+            match self.begin(&endpoint).await {
+                Ok((_, keys, _)) => {
                     let seen = self.clock.now();
                     return Ok(EtcdEvent::Listed { keys, seen });
                 }
@@ -140,8 +136,7 @@ impl EtcdSource {
         send: &(impl Fn(EtcdEvent) -> F + Send + Sync),
         is_listed: &mut bool,
     ) -> Result<(), Fault> {
-        let mut connection = Connection::open(&self.access, endpoint).await?;
-        let (keys, revision) = self.list(&mut connection).await?;
+        let (mut connection, keys, revision) = self.begin(endpoint).await?;
         let mut watch = connection.watch(&self.range, revision + 1).await?;
         let seen = self.clock.now();
         if !send(EtcdEvent::Listed { keys, seen }).await {
@@ -166,6 +161,24 @@ impl EtcdSource {
             if !send(EtcdEvent::Changed { changes, seen }).await {
                 return Ok(());
             }
+        }
+    }
+
+    /// A connection, all keys, and the revision at which they are.
+    async fn begin(&mut self, endpoint: &str) -> Result<(Connection, Vec<KeyValue>, i64), Fault> {
+        let begun = match Connection::open(&self.access, endpoint).await {
+            Ok(mut connection) => {
+                let listed = self.list(&mut connection).await;
+                listed.map(|(keys, revision)| (connection, keys, revision))
+            }
+            Err(fault) => Err(fault),
+        };
+        // With TLS 1.3 a server that wants a certificate ends the connection after the handshake, at times without a word.
+        let may_want_certificate =
+            endpoint.starts_with("https:") && self.access.tls.identity.is_none();
+        match begun {
+            Err(Fault::Refused(said)) if may_want_certificate => Err(Fault::Certificate(said)),
+            begun => begun,
         }
     }
 

@@ -62,8 +62,12 @@ pub struct Fuzz<'a> {
 impl<'a> Fuzz<'a> {
     /// With inputs to begin with, and words that mean something.
     pub fn new(seeds: Vec<Vec<u8>>, words: &'a [&'a [u8]]) -> Self {
+        Self::with_seed(seed(), seeds, words)
+    }
+
+    /// The same with a seed that the test has from [`seed`] for more than this.
+    pub fn with_seed(seed: u64, seeds: Vec<Vec<u8>>, words: &'a [&'a [u8]]) -> Self {
         assert!(!seeds.is_empty());
-        let seed = seed();
         Self {
             pool: seeds,
             words,

@@ -4,6 +4,7 @@ use std::io;
 
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
+use zone::journal::Archived;
 
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
@@ -11,7 +12,7 @@ use crate::moment::{Moment, TimeText};
 use crate::order::{carry_out, until_ms, with_reason};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
-use crate::{blame, diff, export, log, show, status, verify, why};
+use crate::{blame, diff, export, log, process, show, status, verify, why};
 
 /// A question about the past, or a command for the running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +62,9 @@ pub enum Request {
     Verify {
         /// Only this zone.
         zone: Option<String>,
+        /// Hashes that were noted elsewhere, as `HASH` or `ZONE=HASH`.
+        #[serde(default)]
+        anchors: Vec<String>,
     },
     /// Exports the history with all hashes, a page at a time.
     History {
@@ -79,6 +83,15 @@ pub enum Request {
         name: String,
         /// The type; A when absent.
         rtype: Option<String>,
+    },
+    /// Reads the Corefile again and puts it into use.
+    Reload,
+    /// Ends the server.
+    Stop,
+    /// Notifies the secondaries of a zone of its current version.
+    Notify {
+        /// The zone.
+        zone: String,
     },
     /// Gives an order about a zone.
     Order {
@@ -131,7 +144,27 @@ impl Request {
             | Self::Status
             | Self::Standing
             | Self::Why { .. }
+            | Self::Reload
+            | Self::Stop
+            | Self::Notify { .. }
             | Self::Order { .. } => false,
+        }
+    }
+
+    /// Whether the request changes something, so that a reader may not make it.
+    pub(super) const fn has_power(&self) -> bool {
+        match self {
+            Self::Reload | Self::Stop | Self::Notify { .. } | Self::Order { .. } => true,
+            Self::Log { .. }
+            | Self::Follow(_)
+            | Self::Show { .. }
+            | Self::Diff { .. }
+            | Self::Blame { .. }
+            | Self::Verify { .. }
+            | Self::History { .. }
+            | Self::Status
+            | Self::Standing
+            | Self::Why { .. } => false,
         }
     }
 }
@@ -207,7 +240,10 @@ pub fn answer(
             let seq = version_at(past, &zone, moment)?;
             blame::write(past, &zone, seq, name.as_ref(), output, out)
         }
-        Request::Verify { zone } => verify::write(past, &verified(past, zone)?, output, out),
+        Request::Verify { zone, anchors } => {
+            let anchors = verify::anchors_of(anchors)?;
+            verify::write(past, &verified(past, zone)?, &anchors, output, out)
+        }
         Request::History { zone, after } => {
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
@@ -219,6 +255,12 @@ pub fn answer(
         Request::Why { name, rtype } => {
             let rtype = rtype.as_deref().unwrap_or("A").parse()?;
             why::write(past, &Name::parse(name)?, rtype, output, out)
+        }
+        Request::Reload => process::reload(past, asker, output, out),
+        Request::Stop => process::stop(past, asker, output, out),
+        Request::Notify { zone } => {
+            let zone = Name::parse(zone)?.to_lower();
+            process::notify(past, &zone, asker, output, out)
         }
         Request::Order {
             zone,
@@ -475,6 +517,9 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
             if seq >= oldest && at(seq)?.0 == serial {
                 return Ok(seq);
             }
+            if let Some(seq) = archived_at(past, zone, Moment::Serial(number))? {
+                return Ok(seq);
+            }
             let zone = zone.clone();
             if oldest <= seq && seq < newest {
                 let text =
@@ -501,6 +546,9 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
         Some(Moment::Time(ms)) => {
             let seq = last(&|(_, time_ms)| time_ms <= ms)?;
             if seq < oldest {
+                if let Some(seq) = archived_at(past, zone, Moment::Time(ms))? {
+                    return Ok(seq);
+                }
                 return Err(AuditError::TooEarly {
                     zone: zone.clone(),
                     begins: begins(past, zone)?,
@@ -508,5 +556,48 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
             }
             Ok(seq)
         }
+    }
+}
+
+/// The number of the archived version that `moment` means; `None` when there is none.
+///
+/// # Errors
+/// [`AuditError::Condensed`] when the version was condensed with later ones.
+fn archived_at(past: &dyn Past, zone: &Name, moment: Moment) -> Result<Option<u64>, AuditError> {
+    let archived = past.archived(zone);
+    let is_before = |entry: &Archived| match moment {
+        Moment::Serial(number) => Serial::decode(number).is_after(entry.serial),
+        Moment::Time(ms) => entry.time_ms <= ms,
+    };
+    let place = archived.iter().take_while(|entry| is_before(entry)).count();
+    let before = place.checked_sub(1).and_then(|it| archived.get(it));
+    let next = archived.get(place);
+    let what = match moment {
+        Moment::Serial(number) => {
+            let is_it = |entry: &&Archived| entry.serial == Serial::decode(number);
+            if let Some(found) = next.filter(is_it) {
+                return Ok(Some(found.seq));
+            }
+            format!("serial {number}")
+        }
+        Moment::Time(ms) => format!("the version at {}", TimeText(ms)),
+    };
+    let is_within = |entry: &&Archived| match moment {
+        // What is before the first entry is not known.
+        Moment::Serial(_) => before.is_some() && entry.versions() > 1,
+        Moment::Time(ms) => entry.first_ms <= ms,
+    };
+    match next.filter(is_within) {
+        Some(entry) => Err(AuditError::Condensed {
+            zone: zone.clone(),
+            what,
+            versions: entry.versions(),
+            serial: entry.serial,
+            last: TimeText(entry.time_ms),
+        }),
+        None => match moment {
+            Moment::Serial(_) => Ok(None),
+            Moment::Time(_) => Ok(before.map(|entry| entry.seq)),
+        },
     }
 }

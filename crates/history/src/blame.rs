@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::{StepCache, Topic};
 
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
-use crate::past::{Past, begins, contents_at};
+use crate::past::{Past, contents_at, recorded};
 use crate::show::{each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
@@ -47,14 +47,18 @@ pub(super) fn write(
     if output == Output::Text {
         writeln!(out, "; {zone} serial {serial} of {}", TimeText(time_ms))?;
     }
-    let begins = begins(past, zone)?;
+    let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {
         let text = RecordText(record.view()).to_string();
         match output {
             Output::Text => write_text(&text, reason.as_ref(), &begins, out)?,
             Output::Json => {
                 let reason = reason.map_or(Value::Null, |reason| reason.json());
-                writeln!(out, "{}", json!({ "record": text, "since": reason }))?;
+                writeln!(
+                    out,
+                    "{}",
+                    json!({ "schema": SCHEMA, "record": text, "since": reason })
+                )?;
             }
         }
     }
@@ -77,6 +81,7 @@ impl Reason {
         json!({
             "serial": self.step.serial.encode(),
             "time": TimeText(self.step.time_ms).to_string(),
+            "timeMs": self.step.time_ms,
             "hash": self.step.link.map(|link| link.hash.to_string()),
             "causes": causes,
         })
@@ -90,7 +95,7 @@ pub(super) fn since(
     seq: u64,
     records: &[Record],
 ) -> Result<Vec<Since>, AuditError> {
-    let begins = begins(past, zone)?;
+    let begins = recorded_since(past, zone)?;
     let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
     let since = |reason| Since {
         reason,
@@ -138,7 +143,38 @@ pub(super) fn one_by_one(
         })?;
         reasons.push(reason);
     }
+    for entry in recorded(past, zone) {
+        if reasons.iter().all(Option::is_some) {
+            break;
+        }
+        if !seqs.contains(&entry.seq) {
+            continue;
+        }
+        let step = past.step(zone, entry.seq)?;
+        for (record, reason) in records.iter().zip(&mut reasons) {
+            if let (None, Some(tag)) = (&reason, records_of(&step).tag_of(record.view())) {
+                let step = Arc::clone(&step);
+                *reason = Some(Reason { step, tag });
+            }
+        }
+    }
     Ok(reasons)
+}
+
+/// Where the part of the history begins in which all changes are known.
+fn recorded_since(past: &dyn Past, zone: &Name) -> Result<String, AuditError> {
+    match recorded(past, zone).last() {
+        Some(entry) => Ok(format!(
+            "serial {}, {}",
+            entry.serial,
+            TimeText(entry.first_ms)
+        )),
+        None => {
+            let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
+            let (serial, time_ms) = past.moment(zone, oldest)?;
+            Ok(format!("serial {serial}, {}", TimeText(time_ms)))
+        }
+    }
 }
 
 /// Goes back through the history until every record is explained. For whole zones.
@@ -153,7 +189,9 @@ fn all_at_once(
     let mut reasons: Vec<Option<Reason>> = Vec::new();
     reasons.resize_with(records.len(), || None);
     let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
-    for seq in (oldest..=seq).rev() {
+    let older = recorded(past, zone).into_iter().map(|entry| entry.seq);
+    let older = older.filter(|older| *older <= seq);
+    for seq in (oldest..=seq).rev().chain(older) {
         if open == 0 {
             break;
         }

@@ -1,9 +1,9 @@
 //! The control socket answers questions to a running server over a unix socket in the state folder.
 //!
 //! Each connection carries one question, a line of JSON. The answer is a line `ok` and then text, or a line `broken
-//! …` (the history is damaged) and then text, or only a line `wrong …` (the question is at fault), `unknown …` (the
-//! history does not tell) or `error …`. File permissions are the access control: only the owner can use the socket. A second socket may be open to a group, for
-//! questions without orders.
+//! …` (the history is damaged) and then text, or a line `unknown …` (the history does not tell) and the text that was
+//! found all the same, or only a line `wrong …` (the question is at fault) or `error …`. File permissions are the access
+//! control: only the owner can use the socket. A second socket may be open to a group, for questions without orders.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Question, Request, answer};
+use crate::answer::{Question, answer};
 use crate::error::{AuditError, Fault};
 use crate::past::Past;
 use crate::pieces::Pieces;
@@ -36,6 +36,8 @@ const LONG_AT_ONCE: usize = 16;
 const LONG_PAUSE: Duration = Duration::from_secs(600);
 /// How long other readers may pause.
 const SHORT_PAUSE: Duration = Duration::from_secs(10);
+/// How long open connections may take when the server ends.
+const CLOSING_TIME: Duration = Duration::from_millis(500);
 /// The characters of a client's command line that are recorded.
 const COMMAND_CHARS: usize = 100;
 /// The most questions answered at once that read much of the store.
@@ -196,6 +198,7 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
                 return Ok(Err(Refused::failed(text)));
             }
             (_, Some(fault)) => {
+                io::copy(&mut reader, out)?;
                 let text = text.to_owned();
                 return Ok(Err(Refused { fault, text }));
             }
@@ -251,7 +254,13 @@ pub async fn serve_control(
             }
         }
     }
-    std::fs::remove_file(&socket.path)
+    let removed = std::fs::remove_file(&socket.path);
+    // The answer to `stop` is on its way.
+    let answered = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(CLOSING_TIME, answered).await.is_err() {
+        tracing::debug!("connections of the control socket are closed before their answers");
+    }
+    removed
 }
 
 /// The places of those that ask.
@@ -292,11 +301,9 @@ async fn connection(
         (Ok(_), Some(Err(_))) => Err(format!(
             "error {LONG_AT_ONCE} long answers are being read: try again when one is closed"
         )),
-        (Ok(question), Some(Ok(_)) | None) => match (&question.request, rights) {
-            (Request::Order { .. }, Rights::Readers(_)) => {
-                Err(format!("wrong {}", AuditError::ReadOnly))
-            }
-            (_, Rights::Owner | Rights::Readers(_)) => {
+        (Ok(question), Some(Ok(_)) | None) => match (question.request.has_power(), rights) {
+            (true, Rights::Readers(_)) => Err(format!("wrong {}", AuditError::ReadOnly)),
+            (true, Rights::Owner) | (false, Rights::Owner | Rights::Readers(_)) => {
                 made(question, past, asker, turns.reading).await
             }
         },
@@ -367,6 +374,11 @@ pub async fn made(
         match answer(&question, &*past, &asker, &mut text) {
             Ok(()) => Ok(("ok\n".to_owned(), text)),
             Err(error @ AuditError::Broken(_)) => Ok((format!("broken {error}\n"), text)),
+            // Its verdicts are written.
+            Err(error @ AuditError::NotAnchored { .. }) => {
+                let word = error.fault().as_str();
+                Ok((format!("{word} {error}\n"), text))
+            }
             Err(error) => Err(format!("{} {error}", error.fault().as_str())),
         }
     });

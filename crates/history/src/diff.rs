@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use zone::{Net, Step};
 
 use crate::blame::{Reason, one_by_one};
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::{cause_text, version_json};
 use crate::moment::TimeText;
 use crate::past::{Past, steps_of};
@@ -69,6 +69,7 @@ pub(super) fn write(
         let (first, last) = (net.from.0.encode(), net.to.0.encode());
         let (from, to) = if back { (last, first) } else { (first, last) };
         let mut answer = json_of(lists, &reasons);
+        answer["schema"] = SCHEMA.into();
         answer["zone"] = zone.to_string().into();
         answer["from"] = from.into();
         answer["to"] = to.into();
@@ -208,7 +209,7 @@ fn same_version(
             let serial = serial.encode();
             let none: [&str; 0] = [];
             let answer = json!({
-                "zone": zone.to_string(), "from": serial, "to": serial,
+                "schema": SCHEMA, "zone": zone.to_string(), "from": serial, "to": serial,
                 "removed": none, "added": none, "removedWhy": none, "addedWhy": none, "versionCount": 0, "versions": none,
             });
             writeln!(out, "{answer}")?;

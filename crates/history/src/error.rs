@@ -2,12 +2,15 @@
 
 use std::io;
 
-use dns::{Name, ParseError, UnknownType};
+use dns::{Name, ParseError, Serial, UnknownType};
 use serde::{Deserialize, Serialize};
+use zone::Hash;
 use zone::journal::ReadError;
 
 use crate::moment::{MomentError, TimeText};
 
+/// The version of the form of all JSON answers: `schema` of each line. It rises when a field goes or changes its meaning.
+pub const SCHEMA: u32 = 1;
 /// The longest reason of an order: it is stored with the version.
 pub(super) const MOST_REASON_OCTETS: usize = 400;
 
@@ -52,6 +55,22 @@ pub enum AuditError {
         older: String,
         /// Serial and time of the version after it.
         newer: String,
+    },
+    /// The version is within a condensed entry.
+    #[error(
+        "{what} of {zone} is one of {versions} versions that were condensed into one: ask for serial {serial}, the last of them, of {last}"
+    )]
+    Condensed {
+        /// The zone.
+        zone: Name,
+        /// The requested serial or time.
+        what: String,
+        /// The number of versions.
+        versions: u64,
+        /// The serial of the last.
+        serial: Serial,
+        /// The time of the last.
+        last: TimeText,
     },
     /// No kept version has the serial.
     #[error("no version of {zone} with serial {serial} is kept: {ends}")]
@@ -104,8 +123,24 @@ pub enum AuditError {
         why: String,
     },
     /// The history is damaged. The report is written already.
-    #[error("the history of {} is not as it was written", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("the history of {} is not as it was written", names_of(.0))]
     Broken(Vec<Name>),
+    /// An exported history is damaged. The report is written already.
+    #[error("{0} is not as it was written")]
+    BrokenFile(String),
+    /// A hash that was noted elsewhere is malformed.
+    #[error(
+        "\"{0}\" is no hash to look for: write HASH or ZONE=HASH, with the 64 hexadecimal digits of the hash"
+    )]
+    Anchor(String),
+    /// No version that is kept has a hash that was noted elsewhere.
+    #[error("no version of {} that is kept has the hash {hash}: it is that of an older version, which was dropped, or of another history", names_of(.zones))]
+    NotAnchored {
+        /// The hash.
+        hash: Hash,
+        /// The verified zones.
+        zones: Vec<Name>,
+    },
     /// The store failed.
     #[error("the store cannot be read: {0}")]
     Store(String),
@@ -185,9 +220,18 @@ impl AuditError {
             | Self::ReadOnly
             | Self::Time(_)
             | Self::Type(_)
+            | Self::Anchor(_)
             | Self::Object { .. } => Fault::Wrong,
-            Self::NoSerial { .. } | Self::TooEarly { .. } | Self::NoneKept(_) => Fault::NotKnown,
-            Self::Broken(_) | Self::Store(_) | Self::Write(_) | Self::NoServer => Fault::Failed,
+            Self::NoSerial { .. }
+            | Self::Condensed { .. }
+            | Self::TooEarly { .. }
+            | Self::NoneKept(_)
+            | Self::NotAnchored { .. } => Fault::NotKnown,
+            Self::Broken(_)
+            | Self::BrokenFile(_)
+            | Self::Store(_)
+            | Self::Write(_)
+            | Self::NoServer => Fault::Failed,
         }
     }
 }
@@ -198,11 +242,16 @@ impl From<ReadError> for AuditError {
     }
 }
 
+/// Lists zones.
+fn names_of(zones: &[Name]) -> String {
+    let names: Vec<String> = zones.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
 /// Lists the zones in the store.
 fn there_are(known: &[Name]) -> String {
     if known.is_empty() {
         return "are none yet".to_owned();
     }
-    let names: Vec<String> = known.iter().map(ToString::to_string).collect();
-    format!("are {}", names.join(", "))
+    format!("are {}", names_of(known))
 }

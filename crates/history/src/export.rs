@@ -21,7 +21,7 @@ use crate::past::Past;
 use crate::show::each_record;
 
 /// The format that the first line names.
-const FORM: &str = "zonewright history 1";
+pub(super) const FORM: &str = "zonewright history 1";
 
 /// Writes the beginning, or some of the versions after this number; nothing when there are none.
 pub(super) fn write(
@@ -66,25 +66,35 @@ fn write_beginning(
     let count = before
         .as_ref()
         .map_or(0, |(_, contents)| contents.record_count() - 1);
-    let head = json!({
-        "type": "zone",
-        "form": FORM,
-        "zone": zone.to_string(),
-        "after": oldest - 1,
-        "recordsBefore": count,
-    });
-    writeln!(out, "{head}")?;
+    writeln!(out, "{}", zone_line(zone, oldest - 1, count as u64))?;
     if let Some((serial, contents)) = before {
         each_record(&contents, serial, |rr| {
             if rr.rtype == Rtype::SOA {
                 return Ok(());
             }
-            let mut line = record_json(rr);
-            line["type"] = "record".into();
-            writeln!(out, "{line}")
+            writeln!(out, "{}", record_line(rr))
         })?;
     }
     Ok(())
+}
+
+/// The first line.
+pub(super) fn zone_line(zone: &Name, after: u64, records_before: u64) -> String {
+    let head = json!({
+        "type": "zone",
+        "form": FORM,
+        "zone": zone.to_string(),
+        "after": after,
+        "recordsBefore": records_before,
+    });
+    head.to_string()
+}
+
+/// The line of a record from before the oldest version.
+pub(super) fn record_line(rr: RrRef<'_>) -> String {
+    let mut line = record_json(rr);
+    line["type"] = "record".into();
+    line.to_string()
 }
 
 fn hex(octets: &[u8]) -> String {

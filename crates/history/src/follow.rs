@@ -11,7 +11,7 @@ use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::page::Room;
 use crate::past::{Past, last_version};
 use crate::{export, log};
@@ -179,7 +179,7 @@ fn one(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     if !followed.is_whole {
-        log::write_version(past, zone, seq, followed.filter, output, out)?;
+        log::write_version(past, zone, (seq, None), followed.filter, output, out)?;
         return Ok(());
     }
     let step = past.step(zone, seq)?;
@@ -252,7 +252,7 @@ fn write_gap(
             "{zone}: part of its history was lost; versions may be missing here"
         )?,
         (Output::Json, lost) => {
-            let line = json!({ "type": "gap", "zone": zone.to_string(), "versions": lost });
+            let line = json!({ "schema": SCHEMA, "type": "gap", "zone": zone.to_string(), "versions": lost });
             writeln!(out, "{line}")?;
         }
     }

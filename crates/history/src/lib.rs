@@ -6,6 +6,7 @@ mod blame;
 mod control;
 mod diff;
 mod error;
+mod evidence;
 mod export;
 mod follow;
 mod log;
@@ -15,6 +16,7 @@ mod page;
 mod past;
 mod pieces;
 mod printable;
+mod process;
 mod show;
 mod status;
 mod verify;
@@ -24,16 +26,18 @@ pub use answer::{Follow, OrderText, Question, Request, answer};
 pub use control::{
     ControlSocket, PastNow, Refused, Rights, ask, made, read_at_once, serve_control,
 };
-pub use error::{AuditError, Fault, Output};
+pub use error::{AuditError, Fault, Output, SCHEMA};
+pub use evidence::{FileEntry, FileVerdict, Manifest, ManifestError, check_history};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
 pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;
 pub use show::each_record;
 pub use status::{
-    AheadLine, HeldLine, HistoryLine, ListenerLine, OrderLine, ResetLine, SecondaryLine,
-    SourceLine, Status, ZoneLine,
+    AheadLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, OrderLine, ResetLine,
+    RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine,
 };
+pub use verify::{NOT_NAMED, anchored_hashes, write_file_verdict};
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,17 @@
 //! `log`: versions, newest first, with their changes and causes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 
 use dns::{Name, RecordText, RrList, RrRef};
 use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde_json::{Value, json};
 use zone::Step;
-use zone::journal::Topic;
+use zone::gate::Share;
+use zone::journal::{Archived, Topic};
 
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::past::{Past, begins, last_version};
 use crate::printable::printable;
@@ -73,6 +74,11 @@ impl Filter {
         self.name.as_ref().map(Topic::name).or_else(by_object)
     }
 
+    /// Whether only versions with certain changes are selected.
+    const fn is_of_changes(&self) -> bool {
+        self.name.is_some() || self.object.is_some()
+    }
+
     /// Whether a step is selected, ignoring its time.
     pub(super) fn fits(&self, step: &Step) -> bool {
         let by_name = self.name.as_ref().is_none_or(|name| {
@@ -132,7 +138,14 @@ pub(super) fn write(
             return Ok(());
         }
         let track = &mut tracks[place];
-        written += u64::from(write_version(past, track.zone, seq, filter, output, out)?);
+        let version = (seq, track.older.get(&seq));
+        let is_gone = || !past.archived(track.zone).iter().any(|it| it.seq == seq);
+        match write_version(past, track.zone, version, filter, output, out) {
+            Ok(is_written) => written += u64::from(is_written),
+            // It was condensed with later ones meanwhile.
+            Err(_) if version.1.is_some() && is_gone() => {}
+            Err(error) => return Err(error),
+        }
         next.extend(
             track
                 .next(past, filter)?
@@ -151,6 +164,16 @@ pub(super) fn write(
     if written == 0 {
         for track in &tracks {
             track.write_nothing_found(past, output, out)?;
+        }
+    }
+    for track in &tracks {
+        let is_condensed = track.older.values().any(|entry| !entry.is_whole());
+        if is_condensed && filter.is_of_changes() && output == Output::Text {
+            let zone = track.zone;
+            writeln!(
+                out,
+                "; some older versions of {zone} are condensed: a change that was undone within them is not listed"
+            )?;
         }
     }
     for track in cut {
@@ -172,6 +195,10 @@ struct Track<'a> {
     found: VecDeque<u64>,
     /// All versions from here on are written or in `found`.
     searched: u64,
+    /// The older versions of the time that are not in the history any more, by number.
+    older: BTreeMap<u64, Archived>,
+    /// All older versions from here on are written.
+    older_below: u64,
 }
 
 impl<'a> Track<'a> {
@@ -182,7 +209,17 @@ impl<'a> Track<'a> {
         filter: &Filter,
     ) -> Result<Self, AuditError> {
         let (oldest, newest) = kept;
-        let (_, oldest_ms) = past.moment(zone, oldest)?;
+        let archived = past.archived(zone);
+        let (oldest_seq, oldest_ms) = match archived.first() {
+            Some(entry) => (entry.first, entry.first_ms),
+            None => (oldest, past.moment(zone, oldest)?.1),
+        };
+        let is_of_time = |entry: &Archived| {
+            filter.since_ms.is_none_or(|since| since <= entry.time_ms)
+                && filter.until_ms.is_none_or(|until| entry.first_ms <= until)
+        };
+        let older = archived.into_iter().filter(is_of_time);
+        let older = older.map(|entry| (entry.seq, entry)).collect();
         let (mut first, mut last) = (oldest, newest);
         if let Some(since) = filter.since_ms {
             first = last_version(past, zone, kept, &|(_, time_ms)| time_ms < since)? + 1;
@@ -197,10 +234,12 @@ impl<'a> Track<'a> {
             last,
             is_cut: filter
                 .since_ms
-                .map_or(oldest > 1, |since| since < oldest_ms)
+                .map_or(oldest_seq > 1, |since| since < oldest_ms)
                 || filter.until_ms.is_some_and(|until| until < oldest_ms),
             found: VecDeque::new(),
             searched: last + 1,
+            older,
+            older_below: oldest,
         })
     }
 
@@ -210,7 +249,11 @@ impl<'a> Track<'a> {
             self.search(past, filter)?;
         }
         let Some(seq) = self.found.pop_front() else {
-            return Ok(None);
+            let next = self.older.range(..self.older_below).next_back();
+            return Ok(next.map(|(seq, entry)| {
+                self.older_below = *seq;
+                (entry.time_ms, *seq)
+            }));
         };
         let (_, time_ms) = past.moment(self.zone, seq)?;
         Ok(Some((time_ms, seq)))
@@ -271,12 +314,18 @@ impl<'a> Track<'a> {
             }
             Output::Json => {
                 let line = json!({
+                    "schema": SCHEMA,
                     "type": "none",
                     "zone": zone.to_string(),
-                    "from": { "serial": from.0.encode(), "time": TimeText(from.1).to_string() },
+                    "from": {
+                        "serial": from.0.encode(),
+                        "time": TimeText(from.1).to_string(),
+                        "timeMs": from.1,
+                    },
                     "to": {
                         "serial": to.serial.encode(),
                         "time": TimeText(to.time_ms).to_string(),
+                        "timeMs": to.time_ms,
                         "hash": link.map(|link| link.hash.to_string()),
                     },
                 });
@@ -303,12 +352,17 @@ impl<'a> Track<'a> {
                 )?;
             }
             Output::Json => {
-                let (serial, time_ms) = past.moment(zone, self.oldest)?;
+                let (serial, time_ms) = match past.archived(zone).first() {
+                    Some(entry) => (entry.serial, entry.first_ms),
+                    None => past.moment(zone, self.oldest)?,
+                };
                 let line = json!({
+                    "schema": SCHEMA,
                     "type": "begins",
                     "zone": zone.to_string(),
                     "serial": serial.encode(),
                     "time": TimeText(time_ms).to_string(),
+                    "timeMs": time_ms,
                 });
                 writeln!(out, "{line}")?;
             }
@@ -317,11 +371,11 @@ impl<'a> Track<'a> {
     }
 }
 
-/// Writes a version if it is selected, ignoring its time. Returns whether it was.
+/// Writes a version if it is selected, ignoring its time. Returns whether it was. An older one comes with its entry.
 pub(super) fn write_version(
     past: &dyn Past,
     zone: &Name,
-    seq: u64,
+    (seq, older): (u64, Option<&Archived>),
     filter: &Filter,
     output: Output,
     out: &mut dyn io::Write,
@@ -337,6 +391,7 @@ pub(super) fn write_version(
                 Some(name),
                 out,
             )?;
+            write_condensed(older, out)?;
         }
         return Ok(is_wanted);
     }
@@ -347,11 +402,50 @@ pub(super) fn write_version(
             Output::Text => {
                 let counts = (&*step, step.added.len(), step.removed.len());
                 write_text(zone, counts, name, out)?;
+                write_condensed(older, out)?;
             }
-            Output::Json => writeln!(out, "{}", version_json(zone, &step))?,
+            Output::Json => {
+                let mut line = version_json(zone, &step);
+                if let Some(entry) = older.filter(|entry| !entry.is_whole()) {
+                    line["condensed"] = condensed_json(entry);
+                }
+                writeln!(out, "{line}")?;
+            }
         }
     }
     Ok(is_wanted)
+}
+
+/// Writes how many versions an entry stands for, unless it is one that is whole.
+fn write_condensed(older: Option<&Archived>, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some(entry) = older.filter(|entry| !entry.is_whole()) else {
+        return Ok(());
+    };
+    let share = { entry.share.as_ref() }.map_or_else(String::new, |share| format!(" of {share}"));
+    let dropped = match entry.has_records {
+        true => "",
+        false => "; their records were dropped",
+    };
+    match entry.versions() {
+        1 => writeln!(out, "    a version{share}{dropped}"),
+        versions => {
+            let first = TimeText(entry.first_ms);
+            writeln!(
+                out,
+                "    {versions} versions{share} condensed, the first of {first}{dropped}"
+            )
+        }
+    }
+}
+
+fn condensed_json(entry: &Archived) -> Value {
+    json!({
+        "versions": entry.versions(),
+        "namespace": entry.share.as_ref().map(Share::as_str),
+        "firstTime": TimeText(entry.first_ms).to_string(),
+        "firstTimeMs": entry.first_ms,
+        "hasRecords": entry.has_records,
+    })
 }
 
 /// Writes one version as text, with the number of removed and added records.
@@ -485,10 +579,12 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
         .map(|group| group.iter().map(cause_json).collect())
         .collect();
     json!({
+        "schema": SCHEMA,
         "zone": zone.to_string(),
         "serial": step.serial.encode(),
         "previous": step.from.as_ref().map(|(serial, _)| serial.encode()),
         "time": TimeText(step.time_ms).to_string(),
+        "timeMs": step.time_ms,
         "records": step.records,
         "hash": step.link.map(|link| link.hash.to_string()),
         "contentHash": step.link.map(|link| link.content.to_string()),

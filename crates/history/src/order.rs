@@ -6,7 +6,7 @@ use std::time::Duration;
 use dns::{Name, Serial};
 use serde_json::json;
 
-use crate::error::{AuditError, MOST_REASON_OCTETS, Output};
+use crate::error::{AuditError, MOST_REASON_OCTETS, Output, SCHEMA};
 use crate::moment::{TimeText, parse_duration};
 use crate::past::{Order, Past};
 use crate::printable::printable;
@@ -65,9 +65,11 @@ pub(super) fn carry_out(
     let ends_hold = !matches!(order, Order::Advance { .. });
     if output == Output::Json {
         let answer = json!({
+            "schema": SCHEMA,
             "zone": zone.to_string(),
             "serial": serial.encode(),
             "until": until.map(|until| until.to_string()),
+            "untilMs": until_ms,
             "rolledBackTo": rolled_back.map(Serial::encode),
             "ends": standing.as_ref().filter(|_| ends_hold).map(standing_text),
         });
@@ -99,6 +101,7 @@ pub(super) fn carry_out(
                 return end_of(standing.as_ref(), out);
             }
             writeln!(out, "{zone} is frozen with serial {serial} {end}")?;
+            warn_of_endless(until_ms, out)?;
         }
         Order::Rollback {
             seq: _,
@@ -112,6 +115,15 @@ pub(super) fn carry_out(
         }
     }
     end_of(standing.as_ref(), out)
+}
+
+/// Warns of a freeze without an end.
+fn warn_of_endless(until_ms: Option<u64>, out: &mut dyn io::Write) -> io::Result<()> {
+    const WARNING: &str = "this freeze does not end by itself, and changes of the sources wait for it; --for 2h would end it";
+    match until_ms {
+        Some(_) => Ok(()),
+        None => writeln!(out, "    warning: {WARNING}"),
+    }
 }
 
 /// Describes an earlier hold.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::Reason;
-use zone::journal::{PartialStep, Topic, Verdict, last_of};
-use zone::{Contents, Net, Step};
+use zone::journal::{Archived, PartialStep, Topic, Verdict, last_of};
+use zone::{Contents, Hash, Net, Step};
 
 use crate::error::AuditError;
 use crate::moment::TimeText;
@@ -23,6 +23,10 @@ pub trait Past {
     }
     /// The numbers of the oldest and the newest version whose step is kept.
     fn range(&self, zone: &Name) -> Option<(u64, u64)>;
+    /// The versions from before the oldest one of [`Self::range`] that are kept, whole or condensed, oldest first.
+    fn archived(&self, _zone: &Name) -> Vec<Archived> {
+        Vec::new()
+    }
     /// The step that leads to a version.
     ///
     /// # Errors
@@ -70,11 +74,11 @@ pub trait Past {
     /// # Errors
     /// [`AuditError::Store`] when the store cannot read it.
     fn difference(&self, zone: &Name, older: u64, newer: u64) -> Result<Option<Net>, AuditError>;
-    /// Verifies the kept history of a zone.
+    /// Verifies the kept history of a zone, and finds the versions with these hashes.
     ///
     /// # Errors
     /// [`AuditError::Store`] when the store cannot be read. Damage is no error.
-    fn verify(&self, zone: &Name) -> Result<Verdict, AuditError>;
+    fn verify(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError>;
     /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.
@@ -88,6 +92,27 @@ pub trait Past {
     /// # Errors
     /// When no server is running, or the order is not possible.
     fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError>;
+    /// Reads the Corefile again and puts it into use.
+    ///
+    /// # Errors
+    /// When no server is running, or the Corefile has a problem.
+    fn reload(&self, _by: &str) -> Result<(), AuditError> {
+        Err(AuditError::NoServer)
+    }
+    /// Ends the server.
+    ///
+    /// # Errors
+    /// When no server is running.
+    fn stop(&self, _by: &str) -> Result<(), AuditError> {
+        Err(AuditError::NoServer)
+    }
+    /// Notifies the secondaries of a zone of its current version. Returns their addresses.
+    ///
+    /// # Errors
+    /// When no server is running.
+    fn notify(&self, _zone: &Name, _by: &str) -> Result<Vec<String>, AuditError> {
+        Err(AuditError::NoServer)
+    }
     /// Everything about a name that its records do not show.
     ///
     /// # Errors
@@ -153,8 +178,17 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let (serial, time_ms) = past.moment(zone, oldest)?;
+    let (serial, time_ms) = match past.archived(zone).first() {
+        Some(entry) => (entry.serial, entry.first_ms),
+        None => past.moment(zone, oldest)?,
+    };
     Ok(format!("serial {serial}, {}", TimeText(time_ms)))
+}
+
+/// The archived versions after the last one without records, newest first: older ones do not say what later versions changed.
+pub(super) fn recorded(past: &dyn Past, zone: &Name) -> Vec<Archived> {
+    let archived = past.archived(zone).into_iter().rev();
+    archived.take_while(|entry| entry.has_records).collect()
 }
 
 /// The last version of a zone for whose serial and time `holds` is true; the one before the oldest when there is
@@ -170,15 +204,29 @@ pub(super) fn last_version(
     })
 }
 
-/// Steps, oldest first; their absence is an error.
+/// Steps, oldest first, with those of the archive; their absence is an error.
 pub(super) fn steps_of(
     past: &dyn Past,
     zone: &Name,
     seqs: RangeInclusive<u64>,
 ) -> Result<Vec<Arc<Step>>, AuditError> {
-    let steps = past.steps(zone, seqs.clone())?;
-    if !steps.iter().map(|step| step.seq).eq(seqs.clone()) {
-        let (first, last) = (seqs.start(), seqs.end());
+    let (first, last) = (*seqs.start(), *seqs.end());
+    let oldest = past.range(zone).map_or(first, |(oldest, _)| oldest);
+    let archived = if first < oldest {
+        past.archived(zone)
+    } else {
+        Vec::new()
+    };
+    let begins = archived.first().map_or(oldest, |entry| entry.first);
+    let among = archived.iter().filter(|entry| seqs.contains(&entry.seq));
+    let mut steps = among
+        .map(|entry| past.step(zone, entry.seq))
+        .collect::<Result<Vec<_>, _>>()?;
+    let kept = first.max(oldest)..=last;
+    let later = past.steps(zone, kept.clone())?;
+    let is_whole = later.iter().map(|step| step.seq).eq(kept);
+    steps.extend(later);
+    if !is_whole || first < begins {
         let error =
             format!("of versions {first} to {last} of {zone} some left the history meanwhile");
         return Err(AuditError::Store(error));

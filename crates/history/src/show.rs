@@ -6,7 +6,7 @@ use dns::{Name, RecordText, RrRef, Rtype, Serial};
 use serde_json::json;
 use zone::Contents;
 
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::past::{Past, contents_at};
 
@@ -39,7 +39,10 @@ pub(super) fn write(
         match output {
             _ if !wanted => Ok(()),
             Output::Text => writeln!(out, "{}", RecordText(rr)),
-            Output::Json => writeln!(out, "{}", json!({ "record": RecordText(rr).to_string() })),
+            Output::Json => {
+                let record = RecordText(rr).to_string();
+                writeln!(out, "{}", json!({ "schema": SCHEMA, "record": record }))
+            }
         }
     })?;
     Ok(())
@@ -78,11 +81,13 @@ pub(super) fn write_absence(
         }
         Output::Json => {
             let absence = json!({
+                "schema": SCHEMA,
                 "type": "absent",
                 "name": name.to_string(),
                 "zone": zone.to_string(),
                 "serial": serial.encode(),
                 "time": time.to_string(),
+                "timeMs": time.0,
                 "hash": link.map(|link| link.hash.to_string()),
                 "contentHash": link.map(|link| link.content.to_string()),
             });

@@ -1,10 +1,12 @@
 //! `status`: the state of zones, sources and secondaries.
 
+use std::fmt;
 use std::io;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::printable::printable;
 
@@ -14,6 +16,9 @@ use crate::printable::printable;
 pub struct Status {
     /// The version of the program.
     pub version: String,
+    /// What the process may no longer do; absent when the server does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxLine>,
     /// The sockets on which it listens.
     #[serde(default)]
     pub listeners: Vec<ListenerLine>,
@@ -25,6 +30,46 @@ pub struct Status {
     pub secondaries: Vec<SecondaryLine>,
     /// Objects whose wishes cannot be expressed in DNS.
     pub problems: Vec<String>,
+}
+
+/// What the kernel keeps the server from doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxLine {
+    /// Writing outside of its folders, and starting programs.
+    pub landlock: RestrictionLine,
+    /// System calls that a DNS server does not need.
+    pub seccomp: RestrictionLine,
+}
+
+/// A part of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestrictionLine {
+    /// Whether it is in force.
+    pub is_in_force: bool,
+    /// What the kernel has of it, or the reason why it is not in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl fmt::Display for SandboxLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "landlock {}, seccomp {}", self.landlock, self.seccomp)
+    }
+}
+
+impl fmt::Display for RestrictionLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.is_in_force {
+            true => "in force",
+            false => "NOT in force",
+        })?;
+        match &self.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The sockets of an address on which the server listens.
@@ -109,6 +154,12 @@ pub struct HistoryLine {
     pub versions: u64,
     /// Their size in the store in bytes, without the indexes.
     pub octets: u64,
+    /// The number of versions that were dropped since the start although they were younger than `keep`.
+    #[serde(default)]
+    pub dropped_early: u64,
+    /// The time when the last of them was dropped, milliseconds since 1970 UTC; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_early_ms: Option<u64>,
 }
 
 /// A freeze or rollback by an operator.
@@ -140,6 +191,23 @@ pub struct HeldLine {
     /// The number of lost records and of records before, if the gate holds the change for its loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loses: Option<(usize, usize)>,
+    /// The namespaces that are held alone; empty if the whole zone is held.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<HeldNamespaceLine>,
+}
+
+/// A namespace that is held alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldNamespaceLine {
+    /// Its name.
+    pub namespace: String,
+    /// The number of its lost records and of its records before.
+    pub loses: (usize, usize),
+    /// The time when it was first held, milliseconds since 1970 UTC.
+    pub since_ms: u64,
+    /// The time when its changes are published at the latest, milliseconds since 1970 UTC; absent: when they are released.
+    pub until_ms: Option<u64>,
 }
 
 /// The state of a source.
@@ -181,16 +249,45 @@ pub struct SecondaryLine {
     pub lag_seconds: Option<u64>,
 }
 
+/// Adds to each time in milliseconds, `NAMEMs`, the same in RFC 3339 as `NAME`. `beginsMs` is beside a serial `begins`, so
+/// its text is `beginsTime`.
+fn add_times(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(add_times),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(add_times);
+            let time_of = |(name, value): (&String, &Value)| {
+                let bare = name.strip_suffix("Ms")?;
+                let text = value.as_u64().map(|ms| TimeText(ms).to_string());
+                let name = if fields.contains_key(bare) {
+                    format!("{bare}Time")
+                } else {
+                    bare.to_owned()
+                };
+                Some((name, text.into()))
+            };
+            let times: Vec<(String, Value)> = fields.iter().filter_map(time_of).collect();
+            fields.extend(times);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 pub(super) fn write(
     status: &Status,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     if output == Output::Json {
-        let text = serde_json::to_string(status).map_err(io::Error::other)?;
-        return Ok(writeln!(out, "{text}")?);
+        let mut line = serde_json::to_value(status).map_err(io::Error::other)?;
+        add_times(&mut line);
+        line["schema"] = SCHEMA.into();
+        return Ok(writeln!(out, "{line}")?);
     }
     writeln!(out, "zonewright {}", status.version)?;
+    if let Some(sandbox) = &status.sandbox {
+        writeln!(out, "sandbox: {sandbox}")?;
+    }
     for line in &status.listeners {
         writeln!(out, "{}", listener_text(line))?;
     }
@@ -287,9 +384,19 @@ fn history_text(history: &HistoryLine) -> String {
         begins_ms,
         versions,
         octets,
+        dropped_early,
+        dropped_early_ms,
     } = history;
     let (time, kib) = (TimeText(*begins_ms), octets.div_ceil(1024));
-    format!("history begins at serial {begins}, {time}; versions: {versions}, {kib} KiB")
+    let early = dropped_early_ms.map(|last| {
+        let last = TimeText(last);
+        format!(
+            "\n    HISTORY SHORT: {dropped_early} versions younger than `keep` were dropped since the start, the last at {last}: \
+             set more `versions` or `size` of `history`"
+        )
+    });
+    let early = early.unwrap_or_default();
+    format!("history begins at serial {begins}, {time}; versions: {versions}, {kib} KiB{early}")
 }
 
 fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
@@ -330,23 +437,28 @@ fn held_text(zone: &str, held: &HeldLine) -> String {
         until_ms,
         is_releasable,
         loses: _,
+        namespaces,
     } = held;
     let why = printable(why);
+    let what = match namespaces.is_empty() {
+        true => "HELD",
+        false => "PARTLY HELD",
+    };
     let since = TimeText(*since_ms);
     let release = format!("by: zonewright release {zone}");
     match (until_ms, is_releasable) {
         (Some(until), true) => {
             let until = TimeText(*until);
-            format!("HELD since {since}: {why}; published at {until}, or {release}")
+            format!("{what} since {since}: {why}; published at {until}, or {release}")
         }
         (Some(until), false) => {
             format!(
-                "HELD since {since}: {why}; published at {}",
+                "{what} since {since}: {why}; published at {}",
                 TimeText(*until)
             )
         }
-        (None, true) => format!("HELD since {since}: {why}; published {release}"),
-        (None, false) => format!("HELD since {since}: {why}"),
+        (None, true) => format!("{what} since {since}: {why}; published {release}"),
+        (None, false) => format!("{what} since {since}: {why}"),
     }
 }
 
@@ -452,6 +564,7 @@ mod tests {
                 until_ms: None,
                 is_releasable: true,
                 loses,
+                namespaces: Vec::new(),
             };
             let line = ZoneLine {
                 zone: "z.".into(),
@@ -489,6 +602,7 @@ mod tests {
             until_ms,
             is_releasable,
             loses: Some((9, 10)),
+            namespaces: Vec::new(),
         };
         let release = "by: zonewright release z.";
         let ends = |line: &HeldLine, end: &str| held_text("z.", line).ends_with(end);
@@ -498,5 +612,22 @@ mod tests {
         ));
         assert!(ends(&held(Some(1), true), &format!(", or {release}")));
         assert!(ends(&held(None, false), "records"));
+        let partly = HeldLine {
+            why: "namespace shop would lose 9 of 10 records".into(),
+            namespaces: vec![HeldNamespaceLine {
+                namespace: "shop".into(),
+                loses: (9, 10),
+                since_ms: 0,
+                until_ms: None,
+            }],
+            ..held(None, true)
+        };
+        assert_eq!(
+            held_text("z.", &partly),
+            format!(
+                "PARTLY HELD since 1970-01-01T00:00:00.000Z: {}; published {release}",
+                partly.why
+            )
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What people read of the past, from a past made by hand.
 
+mod evidence;
 mod fake;
 mod follow;
 mod versions;
@@ -10,11 +11,11 @@ use dns::{RrList, Serial};
 use fake::*;
 use provenance::{Cause, ObjectKey, Origin, Verb};
 use zone::Step;
-use zone::journal::Fault;
+use zone::journal::{Anchored, Damage, Fault};
 
 use super::{
     HeldLine, HistoryLine, ListenerLine, OrderLine, OrderText, Output, Past, Question, Request,
-    SecondaryLine, SourceLine, Status, ZoneLine, answer,
+    RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine, answer,
 };
 
 /// The state of a zone with this serial.
@@ -31,6 +32,7 @@ fn zone_line(zone: &str, serial: Option<u32>, stale: Option<u64>) -> ZoneLine {
             until_ms: Some(THIRD_MS + 3_600_000),
             is_releasable: true,
             loses: Some((90, 100)),
+            namespaces: Vec::new(),
         }),
         hash: serial.map(|_| "ab12".into()),
         order: None,
@@ -41,6 +43,8 @@ fn zone_line(zone: &str, serial: Option<u32>, stale: Option<u64>) -> ZoneLine {
             begins_ms: THIRD_MS - 2000,
             versions: 3,
             octets: 1025,
+            dropped_early: 0,
+            dropped_early_ms: None,
         }),
     }
 }
@@ -63,6 +67,14 @@ fn listeners() -> Vec<ListenerLine> {
     ]
 }
 
+fn restriction(is_in_force: bool, detail: Option<&str>) -> RestrictionLine {
+    let detail = detail.map(ToOwned::to_owned);
+    RestrictionLine {
+        is_in_force,
+        detail,
+    }
+}
+
 #[test]
 fn status_tells_sources_zones_secondaries_and_problems() {
     let mut past = Fake::new();
@@ -70,6 +82,10 @@ fn status_tells_sources_zones_secondaries_and_problems() {
     assert!(none.is_err_and(|error| error.contains("no server runs")));
     past.status = Some(Status {
         version: "9.9".into(),
+        sandbox: Some(SandboxLine {
+            landlock: restriction(true, Some("ABI 7")),
+            seccomp: restriction(false, Some("--no-sandbox")),
+        }),
         listeners: listeners(),
         zones: vec![
             zone_line("z.", Some(200), Some(THIRD_MS)),
@@ -96,6 +112,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
     });
     let want = "\
 zonewright 9.9
+sandbox: landlock in force (ABI 7), seccomp NOT in force (--no-sandbox)
 listening on 0.0.0.0:53, udp and tcp, dns
 listening on [::]:9153, tcp, http for prometheus, ready
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
@@ -118,6 +135,27 @@ problem shop.yaml:3: unclosed bracket
     assert_eq!(read(Request::Standing), past.status());
 }
 
+/// security 7: "keep is a floor".
+#[test]
+fn security_07_status_says_that_versions_were_dropped_too_early() {
+    let mut past = Fake::new();
+    let mut line = zone_line("z.", Some(200), None);
+    let history = line.history.as_mut().unwrap();
+    (history.dropped_early, history.dropped_early_ms) = (50, Some(THIRD_MS));
+    past.status = Some(Status {
+        version: "9.9".into(),
+        sandbox: None,
+        listeners: Vec::new(),
+        zones: vec![line],
+        sources: Vec::new(),
+        secondaries: Vec::new(),
+        problems: Vec::new(),
+    });
+    let said = asked(&past, Request::Status, Output::Text).unwrap();
+    let short = "HISTORY SHORT: 50 versions younger than `keep` were dropped since the start, the last at 2026-11-21T14:00:02.000Z";
+    assert!(said.contains(short), "{said}");
+}
+
 #[test]
 fn a_release_says_the_serial_or_why_not() {
     let past = Fake::new();
@@ -128,7 +166,9 @@ fn a_release_says_the_serial_or_why_not() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(
         json,
-        serde_json::json!({ "zone": "z.", "serial": 7, "until": null, "rolledBackTo": null, "ends": null })
+        serde_json::json!({
+            "schema": 1, "zone": "z.", "serial": 7, "until": null, "untilMs": null, "rolledBackTo": null, "ends": null
+        })
     );
     assert_eq!(
         release("y.", Output::Text),
@@ -143,7 +183,7 @@ fn an_order_says_what_holds_until_when() {
         let time = time.map(Into::into);
         ordered(&past, "z", OrderText::Freeze { time }, Output::Text)
     };
-    let want = "z. is frozen with serial 7 until: zonewright release z.\n";
+    let want = "z. is frozen with serial 7 until: zonewright release z.\n    warning: this freeze does not end by itself, and changes of the sources wait for it; --for 2h would end it\n";
     assert_eq!(freeze(None).as_deref(), Ok(want));
     let want = "z. is frozen with serial 7 until 2026-11-21T14:30:03.000Z, or until: zonewright release z.\n";
     assert_eq!(freeze(Some("30m")).as_deref(), Ok(want));
@@ -160,12 +200,13 @@ fn an_order_says_what_holds_until_when() {
     assert_eq!(rollback("101", Output::Text).as_deref(), Ok(want));
     let json = rollback("101", Output::Json).expect("it is answered");
     assert!(
-        json.contains("\"rolledBackTo\":101,\"serial\":102"),
+        json.contains("\"rolledBackTo\":101,\"schema\":1,\"serial\":102"),
         "{json}"
     );
     let mut past = Fake::new();
     past.status = Some(Status {
         version: "9.9".into(),
+        sandbox: None,
         listeners: Vec::new(),
         zones: vec![ZoneLine {
             zone: "z.".into(),
@@ -266,7 +307,10 @@ fn verify_says_what_holds_and_names_the_first_bad_version() {
     let mut past = Fake::new();
     let verify = |past: &Fake, output| {
         let mut text = Vec::new();
-        let request = Request::Verify { zone: None };
+        let request = Request::Verify {
+            zone: None,
+            anchors: Vec::new(),
+        };
         let done = answer(&Question { request, output }, past, ASKER, &mut text);
         let text = String::from_utf8(text).expect("answers are UTF-8");
         (text, done.map_err(|error| error.to_string()))
@@ -276,18 +320,76 @@ fn verify_says_what_holds_and_names_the_first_bad_version() {
         "z.: good; 3 versions since 2026-11-21T14:00:00.000Z, newest serial 200, hash {hash}\n"
     );
     assert_eq!(verify(&past, Output::Text), (good, Ok(())));
-    for (seq, what) in [(2, "it is another"), (3, "so is this")] {
+    for (seq, damage, what) in [
+        (2, Damage::Changed, "it is another"),
+        (3, Damage::Chain, "so is this"),
+    ] {
         past.verdict.faults.push(Fault {
             seq,
             serial: Some(99),
+            damage,
             what: what.into(),
         });
     }
     let bad = "\
-z.: BROKEN at serial 99 (version 2): it is another
-    also serial 99 (version 3): so is this
+z.: BROKEN at serial 99 (version 2), changed bytes: it is another
+    also serial 99 (version 3), broken chain: so is this
 ";
     let why = "the history of z. is not as it was written".to_owned();
     assert_eq!(verify(&past, Output::Text), (bad.to_owned(), Err(why)));
-    assert!(verify(&past, Output::Json).0.contains("\"good\":false"));
+    let json = verify(&past, Output::Json).0;
+    assert!(json.contains("\"good\":false"), "{json}");
+    assert!(json.contains("\"damage\":\"chain\""), "{json}");
+}
+
+#[test]
+fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
+    let mut past = Fake::new();
+    let verify = |past: &Fake, anchor: &str| {
+        let mut text = Vec::new();
+        let request = Request::Verify {
+            zone: None,
+            anchors: vec![anchor.to_owned()],
+        };
+        let output = Output::Text;
+        let done = answer(&Question { request, output }, past, ASKER, &mut text);
+        let text = String::from_utf8(text).expect("answers are UTF-8");
+        (
+            text,
+            done.map_err(|error| (error.fault(), error.to_string())),
+        )
+    };
+    let (noted, other) = ("cd".repeat(32), "ef".repeat(32));
+    past.verdict.anchored.push(Anchored {
+        hash: noted.parse().unwrap(),
+        seq: 2,
+        serial: Serial::decode(101),
+    });
+    for anchor in [noted.clone(), format!("z={noted}"), format!("Z.={noted}")] {
+        let (text, done) = verify(&past, &anchor);
+        assert_eq!(done, Ok(()));
+        let want = format!("hash {noted} is that of serial 101 (version 2)");
+        assert!(text.contains(&want), "{text}");
+    }
+    // The history is whole, so the hash is that of another one.
+    let (text, done) = verify(&past, &other);
+    assert_eq!(done.unwrap_err().0, crate::Fault::Failed);
+    assert!(
+        text.contains("broken chain: no version has the hash ef"),
+        "{text}"
+    );
+    // Older versions were dropped: it may be that of one of them.
+    past.verdict.oldest.0 = 7;
+    let (text, done) = verify(&past, &other);
+    let (fault, why) = done.unwrap_err();
+    assert_eq!(fault, crate::Fault::NotKnown);
+    assert!(text.starts_with("z.: good; "), "{text}");
+    assert!(
+        why.starts_with("no version of z. that is kept has the hash ef"),
+        "{why}"
+    );
+    for wrong in ["12", "z=12", "y=", &format!("y.={noted}")] {
+        let (_, done) = verify(&past, wrong);
+        assert_eq!(done.unwrap_err().0, crate::Fault::Wrong, "{wrong}");
+    }
 }

@@ -10,7 +10,7 @@ use zone::lookup::{End, LinkSet};
 use zone::{Contents, Zone};
 
 use crate::blame;
-use crate::error::{AuditError, Output};
+use crate::error::{AuditError, Output, SCHEMA};
 use crate::past::{BlockLine, Grounds, Past};
 use crate::printable::printable;
 
@@ -56,6 +56,7 @@ pub(super) fn write(
             .map(|reason| json!({ "code": reason.code, "text": reason.text }))
             .collect();
         let answer = json!({
+            "schema": SCHEMA,
             "name": name.to_string(),
             "type": rtype.to_string(),
             "outcome": found.outcome,

@@ -69,10 +69,12 @@ declare_metrics! {
     ZONE_BYTES Gauge "zonewright_zone_bytes" ["zone"] "Size of the current version's records in bytes, uncompressed";
     ZONE_HISTORY_STEPS Gauge "zonewright_zone_history_steps" ["zone"] "Steps kept in memory for IXFR";
     ZONE_HISTORY_BYTES Gauge "zonewright_zone_history_bytes" ["zone"] "Size in bytes of the steps kept in memory";
+    ZONE_SIGNATURES_END Gauge "zonewright_zone_signatures_end_timestamp_seconds" ["zone"] "Earliest end of a signature in the current version, in seconds since 1970; absent for zones that are not signed in their file";
     ZONE_STALE Gauge "zonewright_zone_stale" ["zone"] "1 while the zone's source is unreachable";
     ZONE_HELD Gauge "zonewright_zone_held" ["zone"] "1 while a version is held: its losses are too large, or secondaries would refuse it";
     ZONE_ORDERED Gauge "zonewright_zone_ordered" ["zone", "order"] "1 while an operator holds the zone: frozen, rolled_back";
     ZONE_HELD_RECORDS Gauge "zonewright_zone_held_records" ["zone"] "Records that the held version would lose; 0 if no version is held for its losses";
+    ZONE_HELD_NAMESPACES Gauge "zonewright_zone_held_namespaces" ["zone"] "Namespaces that are held alone for their losses, while the rest of the zone is published";
     ZONE_WARNINGS Gauge "zonewright_zone_warnings" ["zone"] "Problems in the zone for which some secondaries refuse it";
     GATE Counter "zonewright_gate" ["zone", "outcome"] "Holds by outcome. Of the gate: held, released, recovered, expired. Of operators: frozen, rolled_back, resumed";
     VERSIONS Counter "zonewright_versions" ["zone"] "Versions published";
@@ -82,6 +84,7 @@ declare_metrics! {
     PROGRAMMING_SECONDS Histogram "zonewright_programming_duration_seconds" [] "Time from the arrival of a change to the publication of its version";
     DNS_PROGRAMMING_SECONDS Histogram "coredns_kubernetes_dns_programming_duration_seconds" ["service_kind"] "Time from a change of endpoints (the annotation `endpoints.kubernetes.io/last-change-trigger-time` of their slice) to the version that has it: cluster_ip, headless_with_selector. Unlike in CoreDNS listed and deleted slices do not count, and several slices of a Service in one version count once";
     COMMIT_FAILURES Counter "zonewright_commit_failures" [] "Commits that the store refused; each is tried again";
+    DROPPED_EARLY Counter "zonewright_history_dropped_early" ["zone"] "Versions that were dropped from the history although they were younger than `keep`, because `versions` or `size` allow no more";
     PEERS_AHEAD Counter "zonewright_peers_ahead" ["zone", "outcome"] "Peers with a later serial than ours: followed, ignored (see `status`)";
     OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
     SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";

@@ -169,6 +169,24 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// All verbs.
+    pub const ALL: [Self; 8] = [
+        Self::Applied,
+        Self::Deleted,
+        Self::Listed,
+        Self::Vanished,
+        Self::Configured,
+        Self::Restored,
+        Self::RolledBack,
+        Self::Resumed,
+    ];
+
+    /// The verb with this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.as_str() == word)
+    }
+
     /// The word in logs and in the history.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -224,6 +242,26 @@ impl Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_verb_is_found_by_its_word() {
+        // A new verb does not compile until it is here, and fails until it is in the list.
+        let number = |verb| match verb {
+            Verb::Applied => 0,
+            Verb::Deleted => 1,
+            Verb::Listed => 2,
+            Verb::Vanished => 3,
+            Verb::Configured => 4,
+            Verb::Restored => 5,
+            Verb::RolledBack => 6,
+            Verb::Resumed => 7,
+        };
+        for (at, verb) in Verb::ALL.into_iter().enumerate() {
+            assert_eq!(number(verb), at);
+            assert_eq!(Verb::named(verb.as_str()), Some(verb));
+        }
+        assert_eq!(Verb::named("rolled"), None);
+    }
 
     #[test]
     fn kinds_have_the_names_that_kubectl_takes() {

@@ -7,16 +7,20 @@ use std::net::SocketAddr;
 
 use dns::edns::Wishes;
 use dns::tsig::{self, Refusal, TsigError, Verdict};
-use dns::{MAX_MESSAGE_OCTETS, Mark, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags};
+use dns::{
+    MAX_MESSAGE_OCTETS, Mark, MessageWriter, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags,
+};
 use tracing::{debug, warn};
 use transfer::{SecondaryRequest, unix_seconds};
-use zone::lookup::{Link, LinkSet, Redirects, each_additional, lookup};
+use zone::lookup::{
+    Link, LinkSet, Redirects, each_additional, each_additional_signature, lookup, secure,
+};
 
 use crate::chain::Block;
 use crate::exchange::{Asker, Exchange, Outcome, Scratch, Signer};
 use crate::message::CLASS_IN;
 use crate::options::{Extended, Said};
-use crate::reply::{write_link, write_negative, write_referral};
+use crate::reply::{write_link, write_negative, write_referral, write_secured};
 use crate::resolve::{Resolution, ZoneAnswer, not_ready, resolve};
 use crate::shared::Shared;
 use crate::tally::Noted;
@@ -288,7 +292,7 @@ impl Exchange<'_> {
         let answer = ZoneAnswer {
             version,
             answer: lookup(version, name, qtype, &redirects, key),
-            is_stale: zone.may_be_old(),
+            is_stale: zone.may_be_old(name),
             synthesized: None,
         };
         self.write_answer(scratch, &answer, Shape::default())
@@ -312,13 +316,22 @@ impl Exchange<'_> {
         let writer = &mut scratch.writer;
         let after_question = writer.mark();
         let turn = scratch.dice.turn(shape.shuffles);
+        let wants_dnssec = self.query.opt.is_some_and(|opt| opt.dnssec_ok);
+        let is_secured = wants_dnssec && version.contents.is_signed();
+        let secured = is_secured.then(|| secure(version, &scratch.lower, answer));
+        let put_secured = |writer: &mut MessageWriter, to| match &secured {
+            Some(secured) => write_secured(writer, secured, to, self.query.name()),
+            None => true,
+        };
         let fits = answer
             .links()
             .all(|link| write_link(writer, version, &link, self.query.name(), turn))
+            && put_secured(writer, Section::Answer)
             && (!answer.is_negative() || write_negative(writer, version))
             && answer
                 .referral()
-                .is_none_or(|it| write_referral(writer, it, self.query.name()));
+                .is_none_or(|it| write_referral(writer, it, self.query.name()))
+            && put_secured(writer, Section::Authority);
         if !fits {
             return self.truncated(scratch, after_question, base_flags);
         }
@@ -331,7 +344,11 @@ impl Exchange<'_> {
         {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
             // The client can ask for additional records that do not fit.
-            let _all = each_additional(version, &rrset, &mut scratch.additionals, put);
+            let all = each_additional(version, &rrset, &mut scratch.additionals, put);
+            if is_secured && all {
+                let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);
+                each_additional_signature(version, &rrset, &mut scratch.additionals, put);
+            }
         }
         if let Some(referral) = answer.referral() {
             let put = |rr: RrRef<'_>| writer.record(Section::Additional, rr);

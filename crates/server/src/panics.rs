@@ -73,6 +73,7 @@ mod tests {
     use dns::Rtype;
     use dns::testing::query;
     use futures_util::future::BoxFuture;
+    use ops::testing::soon;
     use zone::testing::zone;
 
     use crate::testing::{Running, Setup};
@@ -118,6 +119,27 @@ mod tests {
             assert_eq!(reply[12..request.len()], request[12..], "{qname}");
         }
         assert_eq!(running.stats.panics.get(), 2);
+    }
+
+    /// The server reads what is there at once.
+    #[tokio::test]
+    async fn a_panic_costs_one_of_the_datagrams_that_came_together() {
+        let running = running();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for (id, qname) in ["www.z.", "boom.z.", "www.z.", "www.z."].iter().enumerate() {
+            let request = query(u16::try_from(id).unwrap(), qname, Rtype::A);
+            socket.send_to(&request, running.address).unwrap();
+        }
+        socket.set_nonblocking(true).unwrap();
+        let socket = tokio::net::UdpSocket::from_std(socket).unwrap();
+        let mut codes = [None; 4];
+        for _ in 0..4 {
+            let mut reply = [0; 512];
+            soon(socket.recv(&mut reply)).await.unwrap();
+            codes[usize::from(reply[1])] = Some(reply[3] & 15);
+        }
+        assert_eq!(codes, [Some(0), Some(2), Some(0), Some(0)]);
+        assert_eq!(running.stats.panics.get(), 1);
     }
 
     #[tokio::test]

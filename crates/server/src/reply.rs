@@ -7,7 +7,7 @@ use dns::{
 };
 use transfer::unix_seconds;
 use zone::Version;
-use zone::lookup::{Link, LinkSet, Referral};
+use zone::lookup::{Link, LinkSet, Referral, Secured, SetAt};
 
 use crate::exchange::{Exchange, Outcome, Scratch, Signer};
 use crate::options::{Extended, Said};
@@ -83,7 +83,10 @@ impl Exchange<'_> {
                 .iter()
                 .any(|rr| matches!(rr.rtype, Rtype::SOA | Rtype::NS));
         if shape.is_minimal && reply.rcode == Rcode::NOERROR && !is_negative_or_referral {
-            reply.authority.clear();
+            // What proves that a wildcard applied belongs to the answer (RFC 4035 section 3.1.3.3).
+            let proves =
+                |rr: &Record| matches!(rr.rtype, Rtype::NSEC | Rtype::NSEC3 | Rtype::RRSIG);
+            reply.authority.retain(proves);
             reply.additional.clear();
         }
         let said = Said {
@@ -215,6 +218,25 @@ pub(super) fn write_link(
         }
         _ => records().all(&mut put),
     }
+}
+
+/// Writes what DNSSEC adds to a section. `question` is the question's name.
+pub(super) fn write_secured(
+    writer: &mut MessageWriter,
+    secured: &Secured<'_>,
+    section: Section,
+    question: &[u8],
+) -> bool {
+    let sets = match section {
+        Section::Answer => secured.answers.as_slice(),
+        Section::Authority => secured.authority.as_slice(),
+        Section::Additional => &[],
+    };
+    let mut records = sets.iter().flat_map(SetAt::records);
+    records.all(|rr| match section {
+        Section::Answer if rr.owner == question => writer.record_of_question(section, rr),
+        Section::Answer | Section::Authority | Section::Additional => writer.record(section, rr),
+    })
 }
 
 /// Writes the NS records of a referral. `question` is the question's name.

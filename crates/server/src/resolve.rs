@@ -144,9 +144,11 @@ pub fn resolve<'v>(
     let Some(version) = view.version() else {
         return Resolution::NotReady;
     };
+    // Nothing is beside or behind a zone that was signed as it is.
+    let is_presigned = version.contents.is_signed();
     let mut said = Synthesized::Missing;
     let is_synthesized = |name: &[u8]| {
-        if !view.is_signed {
+        if !view.is_signed && !is_presigned {
             said = beside.answer(version, name);
         }
         !matches!(said, Synthesized::Missing)
@@ -161,7 +163,7 @@ pub fn resolve<'v>(
             synthesized = Some(SynthesizedName { by, node });
         }
         (End::Synthesized { .. }, _) => return Resolution::NotReady,
-        (End::NxDomain { at: None }, _) if view.has_next && !view.is_signed => {
+        (End::NxDomain { at: None }, _) if view.has_next && !view.is_signed && !is_presigned => {
             if let Some(below) = beside.falls_through(question.name) {
                 return Resolution::FallThrough { below };
             }
@@ -171,7 +173,7 @@ pub fn resolve<'v>(
     let answer = ZoneAnswer {
         version,
         answer,
-        is_stale: zone.may_be_old(),
+        is_stale: zone.may_be_old(question.name),
         synthesized,
     };
     match answer.answer.end {

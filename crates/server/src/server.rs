@@ -169,6 +169,7 @@ impl Server {
                 off_clocks: Seldom::default(),
                 rate_limit: RateLimit::default(),
                 reply_rates,
+                revoked: Seldom::default(),
                 panicked: Seldom::default(),
             }),
             secondaries,

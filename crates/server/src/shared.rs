@@ -56,6 +56,8 @@ pub struct Shared {
     pub(crate) rate_limit: RateLimit,
     /// The replies of the last seconds.
     pub(crate) reply_rates: Arc<ReplyRates>,
+    /// The last client of a revoked certificate that was logged: a certificate can be shown by anybody who saw it.
+    pub(crate) revoked: Seldom<()>,
     /// The last panic that was logged.
     pub(crate) panicked: Seldom<()>,
 }

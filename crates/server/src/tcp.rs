@@ -32,7 +32,7 @@ use crate::exchange::{Asker, Later, Outcome, Scratch};
 use crate::own_tasks::log_end;
 use crate::requests::{Client, Requests};
 use crate::stats::Opened;
-use crate::tls::Shaken;
+use crate::tls::{Shaken, is_revoked};
 use crate::{Answering, Proto, Stats, TlsIdentity, https};
 
 /// The most messages in the queue of a connection's writer, which writes them at once.
@@ -176,12 +176,13 @@ impl Connection {
         }
         let (stats, peer) = (Arc::clone(&self.stats), self.peer);
         let _open = Opened::new(&stats, |it| &it.tcp_open);
+        // What a connection needs later has its memory later: a thousand of them may only be open.
         let serving = async {
             match tls {
-                None => self.serve(stream).await,
+                None => Box::pin(self.serve(stream)).await,
                 Some(tls) => {
-                    if let Some(shaken) = self.handshake(stream, &tls).await {
-                        self.serve_shaken(shaken).await;
+                    if let Some(shaken) = Box::pin(self.handshake(stream, &tls)).await {
+                        Box::pin(self.serve_shaken(shaken)).await;
                     }
                 }
             }
@@ -201,7 +202,7 @@ impl Connection {
         } = shaken;
         if self.proto != Proto::Https {
             self.tls = Some(tls);
-            return self.serve(stream).await;
+            return Box::pin(self.serve(stream)).await;
         }
         let client = Client {
             peer: self.peer,
@@ -226,7 +227,10 @@ impl Connection {
                 };
                 self.stats.tls_failed.increase();
                 // A warning is due if a secondary cannot connect. There may be many strangers.
-                if self.answering.now().secondaries.knows(self.peer) {
+                let shared = self.answering.now();
+                if is_revoked(&error) && shared.revoked.is_due(&(), shared.clock.now()) {
+                    warn!(peer = %self.peer, %error, "a client is refused for its certificate, which is revoked or may be");
+                } else if shared.secondaries.knows(self.peer) {
                     warn!(peer = %self.peer, %error, "tls handshake failed");
                 } else {
                     debug!(peer = %self.peer, %error, "tls handshake failed");
@@ -286,7 +290,7 @@ impl Connection {
         let settings = self.answering.now().settings.tcp;
         let mut reader = BufReader::with_capacity(READ_OCTETS, reader);
         let mut request = Vec::new();
-        let mut scratch = Scratch::new();
+        let mut kept_scratch: Option<Box<Scratch>> = None;
         let mut patience = settings.first_request_timeout;
         let mut old = pin!(tokio::time::sleep(settings.max_age));
         let mut requests: u64 = 0;
@@ -303,12 +307,13 @@ impl Connection {
                 return end;
             }
             self.usage.work();
+            let scratch = &mut **kept_scratch.get_or_insert_with(|| Box::new(Scratch::new()));
             patience = settings.idle_timeout;
             let shared = Arc::clone(&self.answering.now());
             let start = shared.start();
-            match shared.respond_or_fail(&mut scratch, &request, self.asker()) {
+            match shared.respond_or_fail(scratch, &request, self.asker()) {
                 Outcome::Silent => {}
-                Outcome::Dropped => self.note_dropped((&shared, start), &request, &scratch),
+                Outcome::Dropped => self.note_dropped((&shared, start), &request, scratch),
                 Outcome::Transfer(job) => {
                     under_way.transfers.spawn(job.run(Queue(queue.clone())));
                 }
@@ -319,13 +324,14 @@ impl Connection {
                         .spawn(Arc::clone(self).finish(begun, later, queue.clone()));
                 }
                 Outcome::Reply => {
-                    if !self
-                        .send((&shared, start), &request, &mut scratch, &queue)
-                        .await
-                    {
+                    if !self.send((&shared, start), &request, scratch, &queue).await {
                         return End::Unfit;
                     }
                 }
+            }
+            if reader.buffer().is_empty() {
+                // The next one may be long in coming.
+                (kept_scratch, request) = (None, Vec::new());
             }
             requests += 1;
             let has_enough = settings.max_queries.is_some_and(|most| requests >= most);
@@ -461,8 +467,14 @@ async fn read_request<R: AsyncRead + Unpin>(
             "a message is shorter than its header",
         ));
     }
-    request.resize(length, 0);
-    reader.read_exact(request).await?;
+    // It gets memory as it comes: the length is the client's word, and may be all that it ever sends.
+    request.clear();
+    let mut rest = reader.take(u64::try_from(length).unwrap_or(u64::MAX));
+    while request.len() < length {
+        if rest.read_buf(request).await? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
     Ok(true)
 }
 

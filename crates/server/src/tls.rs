@@ -3,7 +3,11 @@
 //! TLS 1.3 only, as transfers demand it (RFC 9103 section 7.2). A client that offers ALPN tokens without one of the
 //! listener's fails in the handshake. One that offers none is served, but gets no transfer (section 7.1).
 //!
+//! A client's certificate is checked against lists of revoked ones (RFC 5280 section 5), if there are any. As with OpenSSL, each
+//! authority in the chain needs a list then, and a list has an end: a client of whom nothing is known any more is refused.
+//!
 //! # Not implemented
+//! - OCSP (RFC 6960): it asks a third party during the handshake, or takes the client's word for it.
 //! - Early data (RFC 9103 section 7.2 leaves it to the transport): it can be replayed.
 //! - A choice of certificate by the client's server name: a listener has one certificate.
 
@@ -15,9 +19,9 @@ use arc_swap::ArcSwap;
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -52,6 +56,8 @@ pub struct TlsMaterial {
 pub struct TlsClients {
     /// The authorities of their certificates, as PEM.
     pub authorities: Vec<u8>,
+    /// The lists of certificates that these and the authorities below them have revoked, as PEM.
+    pub revoked: Option<Vec<u8>>,
     /// Whether a client without a certificate is refused.
     pub is_required: bool,
 }
@@ -68,6 +74,9 @@ pub enum TlsError {
     /// The file of authorities is unusable.
     #[error("no certificate can be read from the CA file")]
     Authority,
+    /// The file of revoked certificates is unusable.
+    #[error("no list of revoked certificates can be read from the CRL file")]
+    Revoked,
     /// Certificate and key do not match.
     #[error("certificate and key are not usable: {0}")]
     Pair(#[source] rustls::Error),
@@ -75,7 +84,7 @@ pub enum TlsError {
     #[error("TLS is not usable for QUIC: {0}")]
     Quic(#[from] NoInitialCipherSuite),
     /// Clients cannot be verified.
-    #[error("the CA file is not usable: {0}")]
+    #[error("the CA or CRL file is not usable: {0}")]
     Verifier(#[source] rustls::server::VerifierBuilderError),
 }
 
@@ -163,6 +172,20 @@ impl TlsIdentity {
     }
 }
 
+/// Whether a handshake failed because the client's certificate is revoked, or because the lists do not tell any more.
+pub(crate) fn is_revoked(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(
+        cause,
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::Revoked
+                | CertificateError::UnknownRevocationStatus
+                | CertificateError::ExpiredRevocationList
+                | CertificateError::ExpiredRevocationListContext { .. }
+        ))
+    )
+}
+
 /// The client's TLS session on a QUIC connection.
 pub(crate) fn quic_peer(connection: &quinn::Connection) -> TlsPeer {
     let identity = connection.peer_identity();
@@ -196,6 +219,12 @@ fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     all.ok().filter(|all| !all.is_empty())
 }
 
+/// The lists of revoked certificates of a PEM file; `None` when it has none, or a broken one.
+fn revoked(pem: &[u8]) -> Option<Vec<CertificateRevocationListDer<'static>>> {
+    let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
+    all.ok().filter(|all| !all.is_empty())
+}
+
 /// The configuration for rustls, without ALPN tokens.
 fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
@@ -210,6 +239,12 @@ fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
                 roots.add(authority).map_err(|_| TlsError::Authority)?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = match &clients.revoked {
+                None => verifier,
+                Some(pem) => verifier
+                    .with_crls(revoked(pem).ok_or(TlsError::Revoked)?)
+                    .enforce_revocation_expiration(),
+            };
             let verifier = if clients.is_required {
                 verifier
             } else {

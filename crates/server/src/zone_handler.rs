@@ -1,9 +1,11 @@
 //! The zones of a block as a part of its chain: turns their answer into a reply.
 
-use dns::{Name, Rcode, RrRef, flags};
+use dns::{Name, Rcode, Record, RrRef, flags};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use zone::lookup::{Additionals, LinkSet, each_additional};
+use zone::lookup::{
+    Additionals, LinkSet, Secured, SetAt, each_additional, each_additional_signature, secure,
+};
 
 use crate::chain::{Handler, Next};
 use crate::message::{CLASS_IN, Failure, Outcome, Question, Reply, Request};
@@ -31,7 +33,7 @@ impl BlockZones {
             let lower = request.name.to_lower();
             let question = request.question(&lower);
             let view = next.block().view(&question, false);
-            let reply = |answer: &ZoneAnswer<'_>| reply_of(answer, &request.name);
+            let reply = |answer: &ZoneAnswer<'_>| reply_of(answer, &request.name, &question);
             match resolve(&view, &question, &mut Vec::with_capacity(64)) {
                 Resolution::NoZone | Resolution::FallThrough { .. } => (None, None),
                 Resolution::NotReady => return unknown(view.version().is_some()),
@@ -60,7 +62,7 @@ fn unknown(has_version: bool) -> Outcome {
 }
 
 /// A zone's answer as a reply to a question for a name.
-fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
+fn reply_of(of: &ZoneAnswer<'_>, asked: &Name, question: &Question<'_>) -> Reply {
     let ZoneAnswer {
         version,
         answer,
@@ -91,6 +93,8 @@ fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
         let ttl = version.contents.soa().negative_ttl();
         reply.authority.push(soa_at(ttl));
     }
+    let is_secured = question.dnssec_ok && version.contents.is_signed();
+    let secured = is_secured.then(|| secure(version, question.name, answer));
     let mut glue = Vec::new();
     let mut put = |rr: RrRef<'_>| {
         glue.push(rr.to_record());
@@ -106,6 +110,17 @@ fn reply_of(of: &ZoneAnswer<'_>, asked: &Name) -> Reply {
         each_additional(version, &referral.servers, &mut space, &mut put);
     } else if let Some(LinkSet::Rrset(rrset)) = answer.links().last().map(|link| link.set) {
         each_additional(version, &rrset, &mut space, &mut put);
+        if is_secured {
+            each_additional_signature(version, &rrset, &mut space, &mut put);
+        }
+    }
+    if let Some(Secured { answers, authority }) = &secured {
+        let records = |sets: &[SetAt<'_>]| -> Vec<Record> {
+            let records = sets.iter().flat_map(SetAt::records);
+            records.map(|rr| rr.to_record()).collect()
+        };
+        reply.answers.extend(records(answers));
+        reply.authority.extend(records(authority));
     }
     reply.additional = glue;
     reply

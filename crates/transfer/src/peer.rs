@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
+use webpki::EndEntityCert;
 
 /// An address and its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,11 +38,53 @@ pub struct TlsPeer {
 }
 
 impl TlsPeer {
-    /// Whether the certificate has this name among its alternative names; the common name does not count.
+    /// Whether the certificate has this name among its alternative names. A wildcard there fits no name: who holds such a
+    /// certificate need not be whom `tls NAME` means. The common name does not count.
     #[must_use]
     pub fn has_name(&self, name: &ServerName<'_>) -> bool {
-        let certificate = self.certificate.as_ref();
-        let parsed = certificate.and_then(|der| ParsedCertificate::try_from(der).ok());
-        parsed.is_some_and(|parsed| rustls::client::verify_server_name(&parsed, name).is_ok())
+        let Some(der) = &self.certificate else {
+            return false;
+        };
+        let fits = ParsedCertificate::try_from(der)
+            .is_ok_and(|parsed| rustls::client::verify_server_name(&parsed, name).is_ok());
+        // An address has no wildcards.
+        let ServerName::DnsName(wanted) = name else {
+            return fits;
+        };
+        let wanted = wanted.as_ref().trim_end_matches('.');
+        let has_it = |certificate: EndEntityCert<'_>| {
+            let mut names = certificate.valid_dns_names();
+            names.any(|name| name.trim_end_matches('.').eq_ignore_ascii_case(wanted))
+        };
+        fits && EndEntityCert::try_from(der).is_ok_and(has_it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_certificates_own_and_not_one_that_its_wildcard_fits() {
+        let names = ["Ns1.example.org", "*.example.net", "192.0.2.1"];
+        let params = CertificateParams::new(names.map(ToOwned::to_owned)).unwrap();
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let peer = TlsPeer {
+            has_dot: true,
+            certificate: Some(certificate.der().clone()),
+        };
+        let has = |name: &str| peer.has_name(&ServerName::try_from(name.to_owned()).unwrap());
+        assert!(has("ns1.example.org") && has("ns1.EXAMPLE.org.") && has("192.0.2.1"));
+        for name in [
+            "ns1.example.net",
+            "example.net",
+            "ns2.example.org",
+            "192.0.2.2",
+        ] {
+            assert!(!has(name), "{name}");
+        }
+        assert!(!TlsPeer::default().has_name(&ServerName::try_from("ns1.example.org").unwrap()));
     }
 }

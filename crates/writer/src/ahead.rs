@@ -16,26 +16,35 @@ const THE_SECONDARIES: &str = "the secondaries";
 /// The serials that the next version must be above.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// The latest of them.
-    serial: Option<Serial>,
+    /// The latest of peers.
+    of_peers: Option<Serial>,
+    /// The latest that was ordered.
+    ordered: Option<Serial>,
     /// The operators whose orders wait for the version.
     by: Vec<Arc<str>>,
     /// Their callers.
     asked: Vec<oneshot::Sender<Released>>,
 }
 
+/// The later one.
+fn later(known: Option<Serial>, serial: Serial) -> Option<Serial> {
+    Some(known.map_or(serial, |known| known.later(serial)))
+}
+
 impl Ahead {
-    pub(super) const fn serial(&self) -> Option<Serial> {
-        self.serial
+    /// The latest of them.
+    pub(super) fn serial(&self) -> Option<Serial> {
+        let both = self.of_peers.into_iter().chain(self.ordered);
+        both.reduce(Serial::later)
     }
 
     pub(super) const fn is_some(&self) -> bool {
-        self.serial.is_some()
+        self.of_peers.is_some() || self.ordered.is_some()
     }
 
-    /// Adds a serial.
+    /// Adds the serial of a peer.
     pub(super) fn raise(&mut self, serial: Serial) {
-        self.serial = Some(self.serial.map_or(serial, |known| known.later(serial)));
+        self.of_peers = later(self.of_peers, serial);
     }
 
     /// Takes an operator's order for a serial above this one.
@@ -52,7 +61,7 @@ impl Ahead {
             let refusal = format!("{apex} has serial {own}, and serial {serial} is not after it");
             return answer(vec![asked], &Err(refusal));
         }
-        self.raise(serial);
+        self.ordered = later(self.ordered, serial);
         self.by.push(by);
         self.asked.push(asked);
     }
@@ -81,11 +90,18 @@ impl Ahead {
             return;
         };
         if self
-            .serial
+            .serial()
             .is_some_and(|other| version.serial.is_after(other))
         {
             self.end(&Ok(version.serial));
         }
+    }
+
+    /// Refuses all orders. The serials of peers remain.
+    pub(super) fn refuse(&mut self, refusal: String) {
+        let of_peers = self.of_peers;
+        self.end(&Err(refusal));
+        self.of_peers = of_peers;
     }
 
     /// Ends all orders with this answer.

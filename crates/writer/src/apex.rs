@@ -1,17 +1,17 @@
 //! The top of a cluster's zones: as configured, or with the Service in front of us as name server.
 //!
-//! The Service is looked for among those that hold one of our addresses. So the top is rendered again when
-//! such an address changed hands, or such a Service or one of its slices changed, and never else. A
-//! slice that leaves one of our addresses out marks the address, so what was in front of us and is no more
-//! is seen, too.
+//! The Service is looked for among those of our own namespace that hold one of our addresses, unless the configuration
+//! names it. So the top is rendered again when such an address changed hands, or such a Service or one of its slices
+//! changed, and never else. A slice that leaves one of our addresses out marks the address, so what was in front of us
+//! and is no more is seen, too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use dns::{Rdata, Record, Rtype};
-use kubernetes::facts::{Dirty, EndpointSlice, Service};
+use kubernetes::facts::Dirty;
 use kubernetes::schema::{
-    ApexSettings, NameServer, ZoneForm, apex_records, outer_addresses_in_front, servers_in_front,
-    soa,
+    ApexSettings, InFront, NameServer, ZoneForm, apex_records, outer_addresses_in_front,
+    servers_in_front, soa,
 };
 use provenance::ObjectKey;
 use zone::Node;
@@ -70,7 +70,7 @@ impl<'a> Renderer<'a> {
         let Some(home) = home.filter(|_| front.zones.contains(&place)) else {
             return Vec::new();
         };
-        servers_in_front(front, &self.candidates(), &home.name)
+        servers_in_front(&self.in_front(place), &home.name)
     }
 
     /// The name server of an external zone, with our addresses from outside. None without such addresses.
@@ -87,7 +87,7 @@ impl<'a> Renderer<'a> {
         if !front.zones.contains(&place) {
             return Vec::new();
         }
-        let addresses = outer_addresses_in_front(front, &self.candidates(), of.settings.headless);
+        let addresses = outer_addresses_in_front(&self.in_front(place), of.settings.headless);
         let server = (!addresses.is_empty()).then(|| NameServer {
             name: own.name.clone(),
             addresses: addresses.into_iter().collect(),
@@ -95,21 +95,34 @@ impl<'a> Renderer<'a> {
         server.into_iter().collect()
     }
 
-    /// The exposed Services that hold one of our addresses, each with its slices.
-    fn candidates(&self) -> Vec<(&'a Service, impl Iterator<Item = &'a EndpointSlice> + Clone)> {
-        let mut holders = BTreeMap::new();
-        for key in self.holders_of_ours() {
-            if let Some(service) = self.exposed(key) {
-                holders.insert(key, (service, self.state.slices_of(&service.key)));
-            }
+    /// The exposed Services in front of us, for a zone by its place: the one that the configuration names, else those of
+    /// our namespace that lead to us.
+    fn in_front(&self, place: usize) -> Vec<InFront<'a>> {
+        let front = &self.plan.front;
+        if let Some(key) = front.named.get(&place) {
+            let service = self.exposed(key);
+            let named = service.map(|service| InFront {
+                service,
+                slices: self.state.slices_of(&service.key).collect(),
+            });
+            return named.into_iter().collect();
         }
-        holders.into_values().collect()
+        let keys: BTreeSet<&ObjectKey> = self.holders_of_ours().collect();
+        let services = keys.into_iter().filter_map(|key| self.exposed(key));
+        let services = services.map(|service| {
+            let slices = self.state.slices_of(&service.key);
+            let slices = slices.filter(|slice| front.is_behind(slice)).collect();
+            InFront { service, slices }
+        });
+        services.filter(|it| !it.slices.is_empty()).collect()
     }
 
-    /// The Services that hold one of our addresses.
+    /// The trusted Services that hold one of our addresses.
     fn holders_of_ours(&self) -> impl Iterator<Item = &'a ObjectKey> {
-        let addresses = self.plan.front.addresses.iter();
-        addresses.flat_map(|address| self.state.holders(*address))
+        let front = &self.plan.front;
+        let holders = front.addresses.iter();
+        let holders = holders.flat_map(|address| self.state.holders(*address));
+        holders.filter(|key| front.trusts(key))
     }
 
     /// Renders the tops of zones again if the Service in front of us may differ.
@@ -122,7 +135,7 @@ impl<'a> Renderer<'a> {
         for address in &front.addresses {
             causes.extend(dirty.addresses.get(address).into_iter().flatten());
         }
-        for key in self.holders_of_ours() {
+        for key in self.holders_of_ours().chain(front.named.values()) {
             causes.extend(dirty.services.get(key).into_iter().flatten());
         }
         if causes.is_empty() {

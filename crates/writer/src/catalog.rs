@@ -165,6 +165,7 @@ impl<S: Store> Pipeline<S> {
             name_version(&mut draft, noted);
             if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
                 let ready = Ready {
+                    is_signed: false,
                     zone: Arc::clone(zone),
                     limits: catalog.plan.retention.memory_limits(),
                     draft: catalog.ahead.name(draft),

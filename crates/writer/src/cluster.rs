@@ -7,17 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use ::zone::gate::Share;
 use ::zone::{Zone, ZoneSet};
 use kubernetes::facts::{ClientPods, Dirty, HeadlessServices, SeenNamespaces, State};
-use kubernetes::schema::{Problem, import_is_cut, service_is_cut};
+use kubernetes::schema::{
+    Problem, Rooms, import_is_cut, records_of_import, records_of_service, service_is_cut,
+};
 use provenance::{FactKey, Kind, ObjectKey};
 
 use self::zone::ClusterZone;
+use crate::contested::Contested;
 use crate::gauges::ClusterGauges;
-use crate::guard::{Guard, Now, Ready};
+use crate::guard::{Guard, Holds, Now, Ready};
 use crate::overlay::Overlay;
 use crate::plan::{ClusterPlan, ZonePlan};
-use crate::render::{Rendering, render_all, render_dirty};
+use crate::render::{Rendering, Seen, render_all, render_dirty};
 use crate::sender::SourceId;
 use crate::zone_edit::ZoneDraft;
 
@@ -88,9 +92,15 @@ pub(super) struct Cluster {
     pub(super) cut: BTreeSet<FactKey>,
     /// Problems by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// Addresses with endpoints in namespaces that do not own them.
+    pub(super) contested: Contested,
+    /// The problems of these endpoints' Services and ServiceImports.
+    pub(super) foreign: BTreeMap<FactKey, Problem>,
+    /// The objects that have room in their namespaces.
+    pub(super) rooms: Rooms,
     pub(super) handles: ClusterHandles,
-    /// Whether the live tables are older than the last rendering, because a version is held.
-    pub(super) live_is_behind: bool,
+    /// What the live tables lack of the last rendering, because it is held.
+    pub(super) live_lacks: Holds,
     /// Changes of Services' slices since the last version, with their times.
     pub(super) triggered: BTreeMap<ObjectKey, SystemTime>,
 }
@@ -108,16 +118,19 @@ impl Cluster {
             imports_dirty: true,
             cut: BTreeSet::new(),
             problems: BTreeMap::new(),
+            contested: Contested::default(),
+            foreign: BTreeMap::new(),
+            rooms: Rooms::default(),
             handles,
-            live_is_behind: false,
+            live_lacks: Holds::Nothing,
             triggered: BTreeMap::new(),
         }
     }
 
     pub(super) fn zones_of(plan: &ClusterPlan, zones: &ZoneSet) -> Vec<ClusterZone> {
-        let zone_of = |plan: &ZonePlan| ClusterZone {
-            zone: Arc::clone(zones.get(&plan.name).expect("a plan comes with its zones")),
-            guard: Guard::new(plan.gate),
+        let zone_of = |zone: &ZonePlan| ClusterZone {
+            zone: Arc::clone(zones.get(&zone.name).expect("a plan comes with its zones")),
+            guard: Guard::new(zone.gate, plan.share_rule(zone)),
             overlay: None,
         };
         plan.zones().map(zone_of).collect()
@@ -162,6 +175,14 @@ impl Cluster {
 }
 
 impl Cluster {
+    /// The problems of all objects.
+    pub(super) fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.problems
+            .values()
+            .flatten()
+            .chain(self.foreign.values())
+    }
+
     /// The zones, each with its guard.
     pub(super) fn guarded(&mut self) -> impl Iterator<Item = (&Arc<Zone>, &mut Guard)> {
         let zones = self.zones.iter_mut();
@@ -174,15 +195,16 @@ impl Cluster {
             self.take_in(None, now, ready);
             return None;
         }
+        self.mark_room();
         self.mark_cut();
         let imports = self.state.has_imports();
-        let (state, plan, dirty) = (&self.state, &self.plan, &self.dirty);
+        let (seen, dirty) = (self.seen(), &self.dirty);
         let mut rendering = if self.all_dirty {
-            render_all(state, plan, dirty, &self.zones)
+            render_all(seen, dirty, &self.zones)
         } else {
             let new_imports = imports && self.imports_dirty;
             let tops = &self.dirty_tops;
-            render_dirty(state, plan, dirty, tops, new_imports, &self.zones)
+            render_dirty(seen, dirty, tops, new_imports, &self.zones)
         };
         rendering.layers.retain(|layer| self.is_begun(layer.zone));
         let drafts = std::mem::take(&mut rendering.drafts)
@@ -194,14 +216,22 @@ impl Cluster {
         Some(rendering)
     }
 
-    /// Marks the addresses of dirty objects of which endpoints are left out, or were: others may be left out now.
-    fn mark_cut(&mut self) {
+    /// What is rendered.
+    pub(super) const fn seen(&self) -> Seen<'_> {
+        Seen {
+            state: &self.state,
+            plan: &self.plan,
+            rooms: &self.rooms,
+        }
+    }
+
+    /// The Services and ServiceImports to be rendered: the dirty ones, or all.
+    fn due_objects(&self) -> Vec<FactKey> {
         let services = self.dirty.services.keys().map(|key| Kind::Service.of(key));
         let imports = self.dirty.imports.keys();
         let imports = imports.map(|key| Kind::ServiceImport.of(key));
-        let keys: Vec<FactKey> = match self.all_dirty {
+        match self.all_dirty {
             true => {
-                self.cut.clear();
                 let services = self.state.services().map(|it| Kind::Service.of(&it.key));
                 let imports = self.state.imports();
                 services
@@ -209,8 +239,65 @@ impl Cluster {
                     .collect()
             }
             false => services.chain(imports).collect(),
+        }
+    }
+
+    /// Gives the dirty objects room in their namespaces, and marks the objects that get or lose theirs.
+    fn mark_room(&mut self) {
+        if self.all_dirty {
+            self.rooms = Rooms::new(self.plan.limits.namespace);
+        }
+        for of in self.due_objects() {
+            let (created_s, records) = self.asks(&of);
+            let moved = self.rooms.set(&of, created_s, records);
+            // When everything is rendered, nothing needs a mark.
+            if moved.is_empty() || self.all_dirty {
+                continue;
+            }
+            let causes = match of.kind {
+                Kind::ServiceImport => self.dirty.imports.get(&of.key),
+                Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => {
+                    self.dirty.services.get(&of.key)
+                }
+            };
+            let causes = causes.cloned().unwrap_or_default();
+            for key in moved {
+                let moved = of.kind.of(&key);
+                self.state.mark_whole(&moved, &causes, &mut self.dirty);
+            }
+        }
+    }
+
+    /// The age of an object, and the number of records for which it asks. 0 if it is hidden.
+    fn asks(&self, FactKey { kind, key }: &FactKey) -> (u64, usize) {
+        let (state, plan) = (&self.state, &self.plan);
+        let limits = &plan.limits;
+        let asked = match kind {
+            Kind::ServiceImport => plan.sees_import(state, key).map(|import| {
+                let slices = state.slices_of_import(key);
+                (import.created_s, records_of_import(import, slices, limits))
+            }),
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => {
+                let is_seen = plan.sees_namespace(state, &key.namespace);
+                let service = state.service(key).filter(|_| is_seen);
+                service.map(|service| {
+                    let slices = state.slices_of(key);
+                    (
+                        service.created_s,
+                        records_of_service(service, slices, limits),
+                    )
+                })
+            }
         };
-        for key in keys {
+        asked.unwrap_or_default()
+    }
+
+    /// Marks the addresses of dirty objects of which endpoints are left out, or were: others may be left out now.
+    fn mark_cut(&mut self) {
+        if self.all_dirty {
+            self.cut.clear();
+        }
+        for key in self.due_objects() {
             let was = self.cut.remove(&key);
             let is = self.is_cut(&key);
             if is || was {
@@ -245,6 +332,7 @@ impl Cluster {
                 None => guard.leave(zone, now),
             };
             ready.extend(draft.map(|draft| Ready {
+                is_signed: false,
                 zone: Arc::clone(zone),
                 limits: plan.retention.memory_limits(),
                 draft,
@@ -254,40 +342,58 @@ impl Cluster {
         }
     }
 
-    /// Updates the live tables, unless a zone of names is held: synthesized names agree with the served version. While the
-    /// first rendering is held and the tables are empty, they get the known objects. The served version may have more, so
-    /// other names stay unknown.
+    /// Updates the live tables, except for what is held of a zone of names: synthesized names agree with the served version.
+    /// While the first rendering is held and the tables are empty, they get the known objects. The served version may have
+    /// more, so other names stay unknown.
     pub(super) fn tell_live(&mut self) {
         // The table of clients has no part in versions.
         self.tell_clients(self.all_dirty);
-        self.live_is_behind |= self.holds_names();
-        let extent = match (self.all_dirty, self.live_is_behind) {
-            (true, false) => Extent::All,
-            (true, true) => Extent::Some,
-            (false, false) => Extent::Changed,
-            (false, true) => return,
+        let held = self.held_names();
+        let lacked = std::mem::replace(&mut self.live_lacks, held.clone());
+        let extent = match (self.all_dirty, held, lacked) {
+            (true, Holds::Zone, _) => Extent::Some,
+            (true, Holds::Nothing, _) => Extent::All,
+            (true, Holds::Shares(held), _) => Extent::But(held),
+            (false, Holds::Zone, _) => return,
+            (false, Holds::Nothing, Holds::Nothing) => Extent::Changed(BTreeSet::new()),
+            (false, Holds::Shares(held), Holds::Nothing) => Extent::Changed(held),
+            (false, Holds::Shares(held), Holds::Shares(lacked)) if lacked.is_subset(&held) => {
+                Extent::Changed(held)
+            }
+            (false, Holds::Shares(held), Holds::Shares(_) | Holds::Zone) => Extent::But(held),
+            (false, Holds::Nothing, Holds::Shares(_) | Holds::Zone) => Extent::All,
         };
-        self.tell_namespaces(extent);
-        self.tell_headless(extent);
+        self.tell_namespaces(&extent);
+        self.tell_headless(&extent);
     }
 
-    /// Updates the live tables once nothing is held any more.
+    /// Updates the live tables once less is held than before.
     pub(super) fn catch_up_live(&mut self) {
-        if self.live_is_behind && !self.holds_names() {
-            self.live_is_behind = false;
-            self.tell_namespaces(Extent::All);
-            self.tell_headless(Extent::All);
-        }
+        let held = self.held_names();
+        let extent = match (&held, &self.live_lacks) {
+            (Holds::Nothing, Holds::Shares(_) | Holds::Zone) => Extent::All,
+            (Holds::Shares(held), Holds::Shares(lacked)) if !lacked.is_subset(held) => {
+                Extent::But(held.clone())
+            }
+            (Holds::Shares(held), Holds::Zone) => Extent::But(held.clone()),
+            (Holds::Shares(_), Holds::Shares(_)) => return,
+            // The dirty keys of this commit were told.
+            (_, Holds::Nothing) | (Holds::Zone, _) => return,
+        };
+        self.live_lacks = held;
+        self.tell_namespaces(&extent);
+        self.tell_headless(&extent);
     }
 
-    /// Whether a version of a zone of names is held.
-    fn holds_names(&self) -> bool {
-        let mut names = self.zones.iter().take(self.plan.forward.len());
-        names.any(|zone| zone.guard.holds())
+    /// What is held of the zones of names.
+    fn held_names(&self) -> Holds {
+        let names = self.zones.iter().take(self.plan.forward.len());
+        let held = names.map(|zone| zone.guard.holds());
+        held.fold(Holds::Nothing, Holds::with)
     }
 
     /// Publishes visible namespaces.
-    fn tell_namespaces(&self, extent: Extent) {
+    fn tell_namespaces(&self, extent: &Extent) {
         let Some(seen) = &self.handles.live.seen else {
             return;
         };
@@ -298,9 +404,11 @@ impl Cluster {
             // The table agrees with the served version.
             Extent::Some if seen.is_whole() => {}
             Extent::Some => seen.publish_some(all()),
-            Extent::Changed if self.dirty.namespaces.is_empty() => {}
-            Extent::Changed => {
+            Extent::But(held) => seen.publish_but(all(), &names_of(held)),
+            Extent::Changed(_) if self.dirty.namespaces.is_empty() => {}
+            Extent::Changed(held) => {
                 let changed = self.dirty.namespaces.iter();
+                let changed = changed.filter(|name| !held.contains(&***name));
                 seen.publish(changed.map(|name| (Arc::clone(name), sees(name))));
             }
         }
@@ -321,11 +429,15 @@ impl Cluster {
     }
 
     /// Publishes visible headless Services.
-    fn tell_headless(&self, extent: Extent) {
+    fn tell_headless(&self, extent: &Extent) {
         let Some(headless) = &self.handles.live.headless else {
             return;
         };
-        let now = |key: &ObjectKey| (key.clone(), self.plan.headless_service(&self.state, key));
+        let now = |key: &ObjectKey| {
+            let has_room = !self.rooms.is_beyond(Kind::Service, key);
+            let service = self.plan.headless_service(&self.state, key);
+            (key.clone(), service.filter(|_| has_room))
+        };
         let all = || {
             let services = self.state.services();
             services.filter_map(|service| now(&service.key).1)
@@ -334,18 +446,29 @@ impl Cluster {
             Extent::All => headless.publish_all(all()),
             Extent::Some if headless.is_whole() => {}
             Extent::Some => headless.publish_some(all()),
-            Extent::Changed if self.dirty.services.is_empty() => {}
-            Extent::Changed => headless.publish(self.dirty.services.keys().map(now)),
+            Extent::But(held) => headless.publish_but(all(), &names_of(held)),
+            Extent::Changed(_) if self.dirty.services.is_empty() => {}
+            Extent::Changed(held) => {
+                let changed = self.dirty.services.keys();
+                let changed = changed.filter(|key| !held.contains(&*key.namespace));
+                headless.publish(changed.map(now));
+            }
         }
     }
 }
 
 /// How much of a live table is updated.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Extent {
     All,
     /// The known objects; there may be more.
     Some,
-    /// The changes.
-    Changed,
+    /// All but those of these namespaces.
+    But(BTreeSet<Share>),
+    /// The changes but those of these namespaces.
+    Changed(BTreeSet<Share>),
+}
+
+fn names_of(shares: &BTreeSet<Share>) -> BTreeSet<Arc<str>> {
+    shares.iter().map(|share| share.as_str().into()).collect()
 }

@@ -58,8 +58,12 @@ impl<S: Store> Pipeline<S> {
             self.settle(place, rendering);
         }
         self.settle_files();
+        let wall = self.clock.wall();
         for cluster in &mut self.clusters {
             cluster.catch_up_live();
+            for (service, latency) in cluster.programmed(wall) {
+                self.observer.programmed(service, latency);
+            }
         }
         self.commit_catalogs() && forgotten
     }
@@ -84,6 +88,7 @@ impl<S: Store> Pipeline<S> {
             draft,
             wanted,
             ahead,
+            is_signed,
         } = ready;
         let previous = zone.current();
         let floor = self.store.floor(zone.apex());
@@ -94,8 +99,12 @@ impl<S: Store> Pipeline<S> {
         let floors = floor.into_iter().chain(ahead);
         let serial = next_serial(last, floors, left_behind, now_ms / 1000);
         let follows = |wanted: &Serial| last.or(floor).is_none_or(|last| wanted.is_after(last));
-        let wanted = wanted.filter(follows);
-        let serial = wanted.map_or(serial, |wanted| serial.later(wanted));
+        let serial = match wanted {
+            // The guard keeps what cannot have its serial.
+            Some(wanted) if is_signed => wanted,
+            Some(wanted) if follows(&wanted) => serial.later(wanted),
+            Some(_) | None => serial,
+        };
         let ZoneDraft { draft, mut causes } = draft;
         // A group without a record belongs to the version.
         causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
@@ -151,6 +160,9 @@ impl<S: Store> Pipeline<S> {
             let version = zone.publish(version);
             self.observer.published(&version, added, removed);
         }
+        for (zone, versions) in self.store.take_early() {
+            self.observer.dropped_early(&zone, versions);
+        }
         let end = self.clock.now();
         self.last_commit = Some(end);
         let latencies: Vec<Duration> = self
@@ -172,9 +184,6 @@ impl<S: Store> Pipeline<S> {
             cluster.tell_live();
         }
         cluster.dirty = Dirty::default();
-        for (service, latency) in cluster.programmed(self.clock.wall()) {
-            self.observer.programmed(service, latency);
-        }
         let mut is_fresh = cluster.all_dirty;
         for layer in rendering.layers {
             if let Some(overlay) = &mut cluster.zones[layer.zone].overlay {
@@ -185,6 +194,9 @@ impl<S: Store> Pipeline<S> {
         }
         is_fresh |= cluster.imports_dirty && cluster.state.has_imports();
         cluster.imports_dirty = !cluster.state.has_imports();
+        let foreign = cluster
+            .contested
+            .take_in(rendering.contested, cluster.all_dirty);
         cluster.all_dirty = false;
         cluster.dirty_tops.clear();
         if is_fresh {
@@ -208,9 +220,16 @@ impl<S: Store> Pipeline<S> {
                 cluster.problems.insert(key, problems);
             }
         }
+        for (key, problem) in foreign {
+            let known = match &problem {
+                Some(problem) => cluster.foreign.insert(key, problem.clone()),
+                None => cluster.foreign.remove(&key),
+            };
+            differ |= known != problem;
+            new.extend(problem.filter(|problem| known.as_ref() != Some(problem)));
+        }
         if differ {
-            let clusters = self.clusters.iter();
-            let mut all = clusters.flat_map(|cluster| cluster.problems.values().flatten());
+            let mut all = self.clusters.iter().flat_map(Cluster::all_problems);
             self.observer.problems(&mut all, &new);
         }
     }

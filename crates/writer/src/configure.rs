@@ -17,6 +17,7 @@ use zone::journal::Retention;
 use crate::catalog::HeldCatalog;
 use crate::cluster::zone::ClusterZone;
 use crate::cluster::{Cluster, ClusterHandles};
+use crate::contested::Contested;
 use crate::files::HeldFile;
 use crate::guard::Guard;
 use crate::notes::add_note;
@@ -128,7 +129,7 @@ impl<S: Store> Pipeline<S> {
             self.observer.warnings(&name, &[], &[]);
         }
         let clusters = self.clusters.iter();
-        let mut problems = clusters.flat_map(|cluster| cluster.problems.values().flatten());
+        let mut problems = clusters.flat_map(|cluster| cluster.all_problems());
         self.observer.problems(&mut problems, &[]);
     }
 
@@ -297,6 +298,8 @@ impl<S: Store> Pipeline<S> {
         cluster.all_dirty = true;
         // Problems of objects that are hidden now would stay.
         cluster.problems.clear();
+        cluster.foreign.clear();
+        cluster.contested = Contested::default();
         if cluster.state.is_synced() {
             // Handlers read new tables as soon as this change is answered.
             cluster.tell_live();
@@ -313,16 +316,15 @@ impl<S: Store> Pipeline<S> {
         match self.files.last_mut() {
             Some((_, HeldFile::Zone(own))) => {
                 if let Some((guard, _)) = loose.zones.remove(&zone) {
-                    own.guard = guard;
-                    own.guard.gate = None;
+                    let new = std::mem::replace(&mut own.guard, guard);
+                    own.guard.set_as(&new);
                     own.guard.restart(&own.zone);
                 }
             }
             Some((_, HeldFile::Etcd(own))) => {
                 if let Some((guard, _)) = loose.zones.remove(&zone) {
-                    let gate = own.guard.gate;
-                    own.guard = guard;
-                    own.guard.gate = gate;
+                    let new = std::mem::replace(&mut own.guard, guard);
+                    own.guard.set_as(&new);
                     own.guard.restart(&own.zone);
                 }
             }
@@ -418,9 +420,8 @@ fn own_names(zone: &Name, apex: &ApexSettings) -> BTreeSet<Name> {
 /// Gives a zone of a cluster the guard and the file that it had.
 fn attach_zone(held: &mut ClusterZone, loose: &mut Loose) {
     if let Some((guard, overlay)) = loose.zones.remove(held.zone.apex()) {
-        let gate = held.guard.gate;
-        held.guard = guard;
-        held.guard.gate = gate;
+        let own = std::mem::replace(&mut held.guard, guard);
+        held.guard.set_as(&own);
         held.overlay = overlay;
     }
 }

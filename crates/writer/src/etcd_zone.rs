@@ -11,7 +11,7 @@ use kubernetes::schema::{ApexSettings, NameServer, apex_records, soa};
 use ops::millis;
 use zone::{Contents, Edit, Node, Zone, ZoneSet};
 
-use crate::guard::{Guard, Now, Ready};
+use crate::guard::{Guard, Now, Ready, ShareRule};
 use crate::plan::EtcdPlan;
 use crate::zone_edit::{WholeCauses, ZoneDraft, ZoneEdit, draft_of, nodes_of};
 
@@ -45,7 +45,7 @@ impl EtcdZone {
         let zone = zones.get(&plan.zone.name);
         Self {
             zone: Arc::clone(zone.expect("a plan comes with its zones")),
-            guard: Guard::new(plan.zone.gate),
+            guard: Guard::new(plan.zone.gate, ShareRule::None),
             tree: Tree::new(plan.layout.clone()),
             plan,
             dirty: Dirty::default(),
@@ -107,6 +107,7 @@ impl EtcdZone {
             false => self.guard.leave(&zone, now),
         };
         draft.map(|draft| Ready {
+            is_signed: false,
             zone,
             limits: self.plan.zone.retention.memory_limits(),
             draft,

@@ -1,14 +1,15 @@
 //! Zone files in the writer: zones of their own, and files under the zones of clusters.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use dns::{Name, Serial};
 use etcd::source::EtcdEvent;
 use ops::millis;
 use provenance::Verb;
+use zone::check::Fault;
 use zone::journal::Retention;
-use zone::{Contents, Edit, Node, Zone};
+use zone::{Contents, Edit, Node, Version, Zone};
 use zonefile::ZoneFile;
 use zonefile::follow::FileEvent;
 
@@ -41,10 +42,38 @@ pub(super) struct FileZone {
     pub(super) retention: Retention,
     /// The last content, and whether it is still to be published.
     content: Option<(Arc<ZoneFile>, bool)>,
+    compared: Compared,
     /// Since when the file is bad, milliseconds since 1970 UTC.
     bad_since_ms: Option<u64>,
     /// Without a gate: a file is edited on purpose.
     pub(super) guard: Guard,
+}
+
+/// The last comparison of a signed file with a version. It costs a pass over both, and each commit asks for it.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    /// What was compared. It may be freed, but nothing else gets its address.
+    pair: Option<(Weak<ZoneFile>, Weak<Version>)>,
+    is_same: bool,
+}
+
+impl Compared {
+    /// Whether the two have the same content: `compare` says it, unless they were the last that were compared.
+    pub(super) fn is_same(
+        &mut self,
+        file: &Arc<ZoneFile>,
+        version: &Arc<Version>,
+        compare: impl FnOnce() -> bool,
+    ) -> bool {
+        let is_known = self.pair.as_ref().is_some_and(|(known, other)| {
+            known.as_ptr() == Arc::as_ptr(file) && other.as_ptr() == Arc::as_ptr(version)
+        });
+        if !is_known {
+            self.is_same = compare();
+            self.pair = Some((Arc::downgrade(file), Arc::downgrade(version)));
+        }
+        self.is_same
+    }
 }
 
 impl HeldFile {
@@ -93,6 +122,7 @@ impl<S: Store> Pipeline<S> {
                 zone: Arc::clone(self.zones.get(&zone).expect("a plan comes with its zones")),
                 retention,
                 content: None,
+                compared: Compared::default(),
                 bad_since_ms: None,
                 guard: Guard::default(),
             })),
@@ -176,6 +206,7 @@ impl<S: Store> Pipeline<S> {
 
     /// Adds drafts of zones that are files.
     pub(super) fn file_drafts(&mut self, now: Now, ready: &mut Vec<Ready>) {
+        let store = &self.store;
         for (_, held) in &mut self.files {
             let own = match held {
                 HeldFile::Zone(own) => own,
@@ -189,9 +220,25 @@ impl<S: Store> Pipeline<S> {
                 zone,
                 retention,
                 content,
+                compared,
                 bad_since_ms: _,
                 guard,
             } = &mut **own;
+            let signed = content.as_ref().map(|(content, _)| content);
+            let signed = signed.filter(|content| content.signed.is_some());
+            if signed.is_some() {
+                let refusal = format!("{} is signed: its serial is the file's", zone.apex());
+                match zone.current() {
+                    Some(_) => guard.ahead.end(&Err(refusal)),
+                    None => guard.ahead.refuse(refusal),
+                }
+            }
+            // After a lost store only the secondaries know what was published.
+            let known = [store.floor(zone.apex()), guard.ahead.serial()];
+            let known = known.into_iter().flatten().reduce(Serial::later);
+            guard.refused = signed.and_then(|it| serial_fault(zone, known, it, compared));
+            let of_signed = signed.and_then(|content| content.soa.as_ref());
+            let of_signed = of_signed.map(|(_, serial)| *serial);
             let served = zone.current();
             let served = served.as_ref().map(|version| &version.contents);
             let current = guard.base().or(served);
@@ -199,11 +246,12 @@ impl<S: Store> Pipeline<S> {
             let read = read.and_then(|(content, _)| file_draft(zone.apex(), current, content));
             let (draft, wanted) = match read {
                 Some((draft, serial)) => (guard.take_in(zone, draft, now), Some(serial)),
-                None => (guard.leave(zone, now), None),
+                None => (guard.leave(zone, now), of_signed),
             };
             ready.extend(draft.map(|draft| Ready {
                 zone: Arc::clone(zone),
                 limits: retention.memory_limits(),
+                is_signed: draft.draft.contents.is_signed(),
                 draft,
                 wanted,
                 ahead: guard.ahead.serial(),
@@ -228,6 +276,35 @@ impl<S: Store> Pipeline<S> {
             }
         }
     }
+}
+
+/// Why a signed file cannot be published with its serial: secondaries may have other content under that serial, or a
+/// later serial. `known` is the latest serial that is known of a zone without a version.
+fn serial_fault(
+    zone: &Zone,
+    known: Option<Serial>,
+    file: &Arc<ZoneFile>,
+    compared: &mut Compared,
+) -> Option<Fault> {
+    let (soa, serial) = file.soa.as_ref()?;
+    let current = zone.current();
+    let published = current.as_ref().map(|version| version.serial).or(known)?;
+    let mut is_same = || match &current {
+        None => true,
+        Some(version) => compared.is_same(file, version, || {
+            let (contents, nodes) = (&version.contents, file.nodes());
+            let mut both = contents.nodes().zip(nodes);
+            contents.soa() == soa
+                && contents.owner_count() == nodes.len()
+                && both.all(|(one, other)| one.as_octets() == other.as_octets())
+        }),
+    };
+    let fits = serial.is_after(published) || (*serial == published && is_same());
+    (!fits).then(|| Fault::SerialBehind {
+        zone: zone.apex().to_string(),
+        serial: *serial,
+        published,
+    })
 }
 
 /// The draft of a zone that is a file, and the file's serial. `None` without a SOA, which every file of a zone has.

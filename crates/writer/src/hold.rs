@@ -17,6 +17,7 @@ impl<S: Store> Pipeline<S> {
         Now {
             at: self.clock.now(),
             ms: millis(self.clock.wall()),
+            burst: self.batch.burst,
         }
     }
 
@@ -56,6 +57,13 @@ impl<S: Store> Pipeline<S> {
             .current()
             .ok_or_else(|| format!("{apex} has no version yet"))?;
         if let Some((rollback, target)) = &mut order.rollback {
+            if version.contents.is_signed() || target.contents.is_signed() {
+                return Err(format!(
+                    "{apex} is signed, and a signature has one serial: put the old file in its place, signed with a serial \
+                     after {}",
+                    version.serial
+                ));
+            }
             if !target.catch_up(&version) {
                 return Err(format!("{apex} changed too much meanwhile; try again"));
             }

@@ -12,6 +12,7 @@ mod catalog;
 mod cluster;
 mod commit;
 mod configure;
+mod contested;
 mod corefile_cause;
 mod etcd_zone;
 mod files;
@@ -52,7 +53,7 @@ use ahead::Ahead;
 use catalog::HeldCatalog;
 use cluster::Cluster;
 use files::HeldFile;
-use guard::Guard;
+use guard::{Guard, Holds};
 use hold::not_guarded;
 use wait::{Next, within};
 
@@ -82,6 +83,9 @@ pub struct BatchSettings {
     pub quiet: Duration,
     /// How long it waits in all.
     pub window: Duration,
+    /// The versions of a zone that one namespace causes without a pause, and one name a fifth of them. After them it causes one
+    /// a second; 0 is no limit.
+    pub burst: u32,
 }
 
 impl Default for BatchSettings {
@@ -89,6 +93,7 @@ impl Default for BatchSettings {
         Self {
             quiet: Duration::from_micros(500),
             window: Duration::from_millis(20),
+            burst: 50,
         }
     }
 }
@@ -222,6 +227,11 @@ pub trait Store {
         Ok(())
     }
 
+    /// Takes the numbers of versions that commits dropped before their time, each with its zone.
+    fn take_early(&mut self) -> Vec<(Name, u64)> {
+        Vec::new()
+    }
+
     /// Called before a commit and its calls of [`Self::origin`].
     fn prepare(&mut self) {}
 
@@ -259,6 +269,10 @@ pub trait Observer: Send {
     /// The warnings of a zone changed: all, and the new ones.
     fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
         let (_zone, _all, _new) = (zone, all, new);
+    }
+    /// So many versions of a zone were dropped although they are younger than the history should be.
+    fn dropped_early(&self, zone: &Name, versions: u64) {
+        let (_zone, _versions) = (zone, versions);
     }
     /// What keys of etcd lack in a zone, and why, has changed: all of it.
     fn left_out(&self, zone: &Name, all: &BTreeSet<String>) {
@@ -359,9 +373,27 @@ impl<S: Store> Pipeline<S> {
                     self.gather(inputs);
                 }
                 Next::Nothing => {}
-                Next::Closed => return self.store,
+                Next::Closed => {
+                    self.publish_waiting();
+                    return self.store;
+                }
             }
             failed = !self.commit();
+        }
+    }
+
+    /// Publishes changes that wait for the pace of versions, because the writer ends.
+    fn publish_waiting(&mut self) {
+        if self
+            .guarded()
+            .any(|(_, guard)| guard.waiting() != Holds::Nothing)
+        {
+            self.batch.burst = 0;
+            for (_, guard) in self.guarded() {
+                guard.wait_no_longer();
+            }
+            // What is not published now follows from the first list of the next run.
+            let _is_published = self.commit();
         }
     }
 
@@ -398,7 +430,7 @@ impl<S: Store> Pipeline<S> {
             }
             return;
         }
-        let BatchSettings { quiet, window } = self.batch;
+        let BatchSettings { quiet, window, .. } = self.batch;
         let end = now + window;
         for _ in 1..BATCH_CHANGES {
             let left = end.saturating_duration_since(self.clock.now());
@@ -464,7 +496,7 @@ impl<S: Store> Pipeline<S> {
     /// Releases a held change with the next commit.
     fn release(&mut self, apex: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
         match self.guard_of(apex) {
-            Some((zone, guard)) => guard.release(zone.apex(), by, asked),
+            Some((zone, guard)) => guard.release(zone, by, asked),
             None => drop(asked.send(Err(not_guarded(apex)))),
         }
     }

@@ -5,11 +5,15 @@ use std::net::IpAddr;
 
 use dns::{Name, Soa, Ttl};
 use etcd::{Layout, Settings};
-use kubernetes::facts::{HeadlessService, Kinds, Service, ServiceForm, State};
+use kubernetes::facts::{
+    EndpointSlice, HeadlessService, ImportForm, Kinds, Service, ServiceForm, ServiceImport, State,
+};
 use kubernetes::schema::{ApexSettings, CatalogMember, ExternalSettings, Front, RecordLimits};
 use provenance::ObjectKey;
 use zone::gate::GateSettings;
 use zone::journal::Retention;
+
+use crate::guard::{NameForm, ShareRule};
 
 /// One zone of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +180,7 @@ pub struct ClusterPlan {
     pub front: Front,
     /// TTL of all records that come from objects.
     pub ttl: Ttl,
-    /// The most records of RRsets and Services.
+    /// The most records of RRsets, Services and namespaces.
     pub limits: RecordLimits,
     /// The visible namespaces; `None` for all.
     pub namespaces: Option<BTreeSet<String>>,
@@ -264,6 +268,18 @@ impl ClusterPlan {
             .chain(external)
     }
 
+    /// How to find the namespace of a record in one of the zones.
+    pub(crate) fn share_rule(&self, zone: &ZonePlan) -> ShareRule {
+        let form = |zone: &ZonePlan| NameForm::of(zone.apex.form);
+        if let Some(form) = form(zone) {
+            return ShareRule::Names(form);
+        }
+        let named = self
+            .zones()
+            .filter_map(|it| Some((form(it)?, it.name.clone())));
+        ShareRule::Pointers(named.collect())
+    }
+
     /// The place in [`Self::zones`] of the first clusterset zone.
     #[must_use]
     pub const fn first_clusterset(&self) -> usize {
@@ -298,12 +314,32 @@ impl ClusterPlan {
             return None;
         }
         let service = state.service(key)?;
-        let needs_endpoint = match &service.form {
-            ServiceForm::ClusterIp(_) | ServiceForm::Pending => self.hides_empty_services,
+        let has_address = match &service.form {
+            ServiceForm::ClusterIp(_) | ServiceForm::Pending => true,
             ServiceForm::Headless | ServiceForm::ExternalName(_) => false,
         };
-        let mut slices = state.slices_of(&service.key);
-        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(service)
+        let is_hidden = has_address && self.hides(state.slices_of(key));
+        (!is_hidden).then_some(service)
+    }
+
+    /// Whether something with an address of its own is hidden: none of its slices has an endpoint.
+    fn hides<'a>(&self, mut slices: impl Iterator<Item = &'a EndpointSlice>) -> bool {
+        self.hides_empty_services && slices.all(|slice| slice.endpoints.is_empty())
+    }
+
+    /// A visible import: it and its namespace exist, and neither is hidden.
+    #[must_use]
+    pub fn sees_import<'a>(&self, state: &'a State, key: &ObjectKey) -> Option<&'a ServiceImport> {
+        if !self.sees_namespace(state, &key.namespace) {
+            return None;
+        }
+        let import = state.import(key)?;
+        let has_address = match &import.form {
+            ImportForm::ClusterSetIp(_) => true,
+            ImportForm::Headless => false,
+        };
+        let is_hidden = has_address && self.hides(state.slices_of_import(key));
+        (!is_hidden).then_some(import)
     }
 
     /// A visible headless Service, with its slices.

@@ -9,15 +9,18 @@ mod external;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::cluster::zone::ClusterZone;
+use crate::contested::Losers;
 use crate::overlay::{Layer, merge};
 use crate::plan::{ClusterPlan, ZonePlan};
 use crate::zone_edit::{WholeCauses, ZoneDraft, ZoneEdit, draft_of, nodes_of};
 use dns::{Name, Record};
-use kubernetes::facts::{Dirty, PodAddress, Service, State};
+use kubernetes::facts::{Dirty, PodAddress, Service, ServiceForm, State};
 use kubernetes::schema::{
-    Problem, pod_name, pod_record, pointers, render_service, service_name, soa,
+    Claim, Owners, Problem, Rooms, has_cluster_ip, pod_name, pod_record, pointers, render_service,
+    service_name, soa,
 };
 use provenance::{Cause, FactKey, Kind, ObjectKey};
 use zone::{Contents, Edit, Node};
@@ -29,6 +32,8 @@ pub(super) struct Rendering {
     pub(super) drafts: Vec<ZoneDraft>,
     /// Problems of the keys that were rendered, by Service and ServiceImport.
     pub(super) problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// The addresses that were rendered, each with the objects of namespaces that do not own it.
+    pub(super) contested: BTreeMap<IpAddr, Losers>,
     /// The numbers of rendered Services, addresses and names of pods.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests count the work"))]
     pub(super) work: [usize; 3],
@@ -36,14 +41,26 @@ pub(super) struct Rendering {
     pub(super) layers: Vec<Layer>,
 }
 
+/// What is rendered of a cluster: its facts, the plan, and what has room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) state: &'a State,
+    pub(super) plan: &'a ClusterPlan,
+    pub(super) rooms: &'a Rooms,
+}
+
 #[derive(Debug)]
 pub(super) struct Renderer<'a> {
     pub(super) state: &'a State,
     pub(super) plan: &'a ClusterPlan,
+    /// The objects that have no room in their namespaces.
+    pub(super) rooms: &'a Rooms,
     /// The edits, in the plan's order.
     pub(super) edits: Vec<ZoneEdit>,
     /// Objects that could not be rendered.
     problems: BTreeMap<FactKey, Vec<Problem>>,
+    /// The addresses that were rendered, each with the objects of namespaces that do not own it.
+    contested: BTreeMap<IpAddr, Losers>,
     /// The contents before the edits, in the plan's order.
     zones: &'a [ClusterZone],
     is_whole: bool,
@@ -54,15 +71,14 @@ pub(super) struct Renderer<'a> {
 /// Renders dirty keys and the tops of zones, by place, on top of the current contents; with `new_imports` also all
 /// that leads to ServiceImports, which were listed for the first time.
 pub(super) fn render_dirty(
-    state: &State,
-    plan: &ClusterPlan,
+    Seen { state, plan, rooms }: Seen<'_>,
     dirty: &Dirty,
     tops: &BTreeSet<usize>,
     new_imports: bool,
     zones: &[ClusterZone],
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let mut renderer = Renderer::new(state, plan, zones, false);
+    let mut renderer = Renderer::new(Seen { state, plan, rooms }, zones, false);
     for (key, causes) in &dirty.services {
         renderer.service(key, causes);
         renderer.external_service(key, causes);
@@ -99,14 +115,13 @@ pub(super) fn render_dirty(
 
 /// Renders everything: what is in the current contents and not rendered goes.
 pub(super) fn render_all(
-    state: &State,
-    plan: &ClusterPlan,
+    Seen { state, plan, rooms }: Seen<'_>,
     dirty: &Dirty,
     zones: &[ClusterZone],
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
     let whole = WholeCauses::beside(&mut causes, &plan.source);
-    let mut renderer = Renderer::new(state, plan, zones, true);
+    let mut renderer = Renderer::new(Seen { state, plan, rooms }, zones, true);
     renderer.gone.clone_from(&whole.vanished);
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
@@ -128,8 +143,7 @@ impl<'a> Renderer<'a> {
     /// A renderer on top of the current versions. With a file under a zone, it starts from the cluster's layer, or from nothing
     /// when everything is rendered.
     fn new(
-        state: &'a State,
-        plan: &'a ClusterPlan,
+        Seen { state, plan, rooms }: Seen<'a>,
         zones: &'a [ClusterZone],
         is_whole: bool,
     ) -> Self {
@@ -144,17 +158,28 @@ impl<'a> Renderer<'a> {
         Self {
             state,
             plan,
+            rooms,
             edits,
             problems: BTreeMap::new(),
+            contested: BTreeMap::new(),
             zones,
             is_whole,
             gone: BTreeSet::new(),
         }
     }
 
-    /// A visible Service.
+    /// A visible Service with room in its namespace.
     pub(super) fn exposed(&self, key: &ObjectKey) -> Option<&'a Service> {
-        self.plan.sees_service(self.state, key)
+        let service = self.plan.sees_service(self.state, key)?;
+        (!self.rooms.is_beyond(Kind::Service, key)).then_some(service)
+    }
+
+    /// Reports an object that has no room in its namespace.
+    pub(super) fn note_beyond(&mut self, object: FactKey) {
+        if self.rooms.is_beyond(object.kind, &object.key) {
+            let message = self.rooms.complaint(&object.key);
+            self.note(object.clone(), vec![Problem { object, message }]);
+        }
     }
 
     /// The node of a pod's name in a forward zone, if there is a visible pod.
@@ -194,12 +219,18 @@ impl<'a> Renderer<'a> {
 
     /// The nodes of a Service in a forward zone, in canonical order. None if it is hidden.
     fn service_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
+        self.note_beyond(Kind::Service.of(key));
         let Some(service) = self.exposed(key) else {
             return Vec::new();
         };
         let slices = self.state.slices_of(&service.key);
         let rendered = render_service(service, slices, apex, self.plan.ttl, &self.plan.limits);
         self.note(Kind::Service.of(key), rendered.problems);
+        let slices = self.state.slices_of(&service.key);
+        if let Some(message) = self.plan.front.reproach(key, slices) {
+            let object = Kind::Service.of(key);
+            self.note(object.clone(), vec![Problem { object, message }]);
+        }
         nodes_of(rendered.records, apex)
     }
 
@@ -213,8 +244,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The node of an address in its reverse zone, if it has PTRs.
-    fn address_node(&self, address: IpAddr, place: usize, plan: &ZonePlan) -> Option<Node> {
+    /// The node of an address in its reverse zone, if it has PTRs. Notes the objects of namespaces that do not own it.
+    fn address_node(&mut self, address: IpAddr, place: usize, plan: &ZonePlan) -> Option<Node> {
         let holders: Vec<_> = self
             .state
             .holders(address)
@@ -223,11 +254,22 @@ impl<'a> Renderer<'a> {
             .map(|service| (service, self.state.slices_of(&service.key)))
             .collect();
         let home = self.plan.forward.first();
+        let is_cluster_ip = { holders.iter() }.any(|(it, _)| has_cluster_ip(it, address));
+        let services = holders.iter().map(|(service, _)| *service);
+        let claims = services
+            .filter(|it| !is_cluster_ip && !matches!(it.form, ServiceForm::ExternalName(_)))
+            .map(|it| Claim {
+                key: &it.key,
+                created_s: it.created_s,
+            });
+        let (owners, losers) = self.owners(address, Kind::Service, claims);
+        self.contested.insert(address, losers);
         let mut records = home
             .map(|home| {
                 pointers(
                     address,
                     &holders,
+                    |namespace| owners.contains(namespace),
                     &home.name,
                     self.plan.ttl,
                     &self.plan.limits,
@@ -238,6 +280,24 @@ impl<'a> Renderer<'a> {
             records = self.import_pointers(address);
         }
         pointer_node(address, plan, records, || self.apex_of(place, plan))
+    }
+
+    /// The owners of an address among the objects of a kind that claim it, and the objects of others.
+    pub(super) fn owners<'c>(
+        &self,
+        address: IpAddr,
+        kind: Kind,
+        claims: impl Iterator<Item = Claim<'c>> + Clone,
+    ) -> (Owners, Losers) {
+        let has_pod = |namespace: &Arc<str>| {
+            let namespace = Arc::clone(namespace);
+            self.state.has_pod(&PodAddress { namespace, address })
+        };
+        let owners = Owners::of(claims.clone(), self.state.is_of_pods(address), has_pod);
+        let losers = claims.filter(|claim| !owners.contains(&claim.key.namespace));
+        let losers = losers.map(|claim| (kind.of(claim.key), owners.name().cloned()));
+        let losers = losers.collect();
+        (owners, losers)
     }
 
     /// Renders an address into its reverse zone, if there is one.
@@ -346,6 +406,7 @@ impl<'a> Renderer<'a> {
             drafts,
             layers,
             problems: self.problems,
+            contested: self.contested,
             work,
         }
     }

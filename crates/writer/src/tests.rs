@@ -12,8 +12,10 @@ mod gate;
 mod imports;
 mod laws;
 mod moves;
+mod pace;
 mod parsed_names;
 mod situations;
+mod tenants;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,12 +29,15 @@ use kubernetes::facts::{
     ServiceImport, SliceForm, SlicePort,
 };
 use kubernetes::schema::{
-    ApexSettings, ExternalSettings, Front, NameServer, RecordLimits, ZoneForm,
+    ApexSettings, ExternalSettings, Front, NameServer, RecordLimits, Trusted, ZoneForm,
 };
 use ops::HandClock;
 use proptest::prelude::*;
 use provenance::{FactKey, Kind, ObjectKey, Origin};
-use worlds::{Event, Objects, any_event, any_options, fresh, key_of, list, same_options, seen};
+use worlds::{
+    Event, Objects, any_event, any_options, fresh, fresh_writer, key_of, list, problems,
+    same_options, seen,
+};
 use zone::journal::Retention;
 use zone::next_serial;
 use zone::{Contents, Proof};
@@ -170,7 +175,16 @@ fn writer<S: Store>(
         let handles = world.handles.clone();
         (world.plan.clone(), ClusterHandles { source, ..handles })
     });
-    Pipeline::new(zones, clusters.collect(), store, clock, observer)
+    let pipeline = Pipeline::new(zones, clusters.collect(), store, clock, observer);
+    pipeline.with_batch(unpaced())
+}
+
+/// Versions at any pace: the clocks of most tests stand still.
+fn unpaced() -> BatchSettings {
+    BatchSettings {
+        burst: 0,
+        ..BatchSettings::default()
+    }
 }
 
 /// The plan of `cluster.local` with two reverse zones, and of a set of clusters.
@@ -233,6 +247,7 @@ pub(crate) fn plan() -> World {
                 apex_label: "t".into(),
                 ttl: Ttl::decode(7),
                 headless: true,
+                external_ips: true,
             },
         }],
         kinds: Kinds::BASE,
@@ -266,8 +281,7 @@ fn contents_of(zones: &ZoneSet) -> Vec<Contents> {
 fn rendering_of(pipeline: &Pipeline<NoStore>) -> Rendering {
     let cluster = &pipeline.clusters[0];
     render_dirty(
-        &cluster.state,
-        &cluster.plan,
+        cluster.seen(),
         &cluster.dirty,
         &cluster.dirty_tops,
         false,

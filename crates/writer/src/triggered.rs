@@ -3,15 +3,17 @@
 //! The controllers of EndpointSlices write into each when what it tells happened. Counted is what came by
 //! watch and changed something, once its version is durable and published: a list tells what
 //! happened at any time, and a deletion carries the time of the change before it. What a gate holds is not
-//! counted: it waits for a person. What several slices of a Service tell before one version counts once, as the
-//! first of it: so what waits is bounded while no version can be made. The kind is that of CoreDNS's metric: of the Service, where it is known.
+//! counted: it waits for a person. Several slices of a Service in one version count once, with the earliest time: so at most one time
+//! for each Service waits. The kind is that of CoreDNS's metric: of the Service, where it is known.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use kubernetes::facts::{Change, Fact, ServiceForm};
 use provenance::ObjectKey;
 
 use crate::cluster::Cluster;
+use crate::guard::{Guard, Holds};
 
 /// A kind of Service, as CoreDNS's metric tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +70,18 @@ impl Cluster {
 
     /// The published changes, with the time since they happened. It is zero if the cluster's clock is ahead of ours.
     pub(super) fn programmed(&mut self, now: SystemTime) -> Vec<(ServiceKind, Duration)> {
-        let triggered = std::mem::take(&mut self.triggered);
-        if self.zones.iter().any(|zone| zone.guard.holds()) {
+        if self.triggered.is_empty() {
             return Vec::new();
         }
+        let of_zones = |of: fn(&Guard) -> Holds| {
+            let guards = self.zones.iter().map(|zone| of(&zone.guard));
+            guards.fold(Holds::Nothing, Holds::with)
+        };
+        let (waiting, held) = (of_zones(Guard::waiting), of_zones(Guard::holds));
+        let all = std::mem::take(&mut self.triggered).into_iter();
+        let (stay, triggered): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            all.partition(|(service, _)| waiting.contains(&service.namespace));
+        self.triggered = stay;
         let counted = |(service, at): (ObjectKey, SystemTime)| {
             let kind = match self.state.service(&service)?.form {
                 ServiceForm::Headless => ServiceKind::HeadlessWithSelector,
@@ -81,6 +91,8 @@ impl Cluster {
             };
             Some((kind, now.duration_since(at).unwrap_or_default()))
         };
-        triggered.into_iter().filter_map(counted).collect()
+        let published = triggered.into_iter();
+        let published = published.filter(|(service, _)| !held.contains(&service.namespace));
+        published.filter_map(counted).collect()
     }
 }

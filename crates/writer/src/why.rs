@@ -58,11 +58,14 @@ impl<S: Store> Pipeline<S> {
 
 /// What to say of a name that another version, which waits, would change.
 fn held_text(zone: &Zone) -> String {
-    let why = zone.held().map(|held| held.why.to_string());
-    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     let apex = zone.apex();
+    let Some(held) = zone.held() else {
+        return "the next version of the zone, within seconds, has other content at this name"
+            .to_owned();
+    };
+    let why = &held.why;
     format!(
-        "a held version has other content at this name{why}; to publish it: zonewright release {apex}"
+        "a held version has other content at this name: {why}; to publish it: zonewright release {apex}"
     )
 }
 
@@ -76,7 +79,10 @@ impl Cluster {
         let facts = Facts {
             state: &self.state,
             plan: &self.plan,
-            problems: &|key| self.problems.get(key).map_or(&[], Vec::as_slice),
+            problems: &|key| {
+                let own = self.problems.get(key).into_iter().flatten();
+                own.chain(self.foreign.get(key)).collect()
+            },
         };
         let Some(form) = self.plan.zones().nth(place).map(|it| it.apex.form) else {
             return;
@@ -107,7 +113,7 @@ struct Facts<'a> {
     /// What is made of them.
     plan: &'a ClusterPlan,
     /// The problems of an object.
-    problems: &'a dyn Fn(&FactKey) -> &'a [Problem],
+    problems: &'a dyn Fn(&FactKey) -> Vec<&'a Problem>,
 }
 
 impl Facts<'_> {

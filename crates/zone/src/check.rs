@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use dns::{MAX_MESSAGE_OCTETS, Name, Rtype};
+use dns::{MAX_MESSAGE_OCTETS, Name, Rtype, Serial};
 
 use crate::Node;
 
@@ -41,6 +41,15 @@ pub enum Fault {
         /// The zone.
         zone: String,
     },
+    /// A signed zone whose serial is not after the one that is published (RFC 1982).
+    SerialBehind {
+        /// The zone.
+        zone: String,
+        /// Its serial.
+        serial: Serial,
+        /// The published one.
+        published: Serial,
+    },
     /// A record that does not fit into a message together with its question, OPT and TSIG.
     TooLarge {
         /// The owner.
@@ -65,6 +74,15 @@ impl fmt::Display for Fault {
             }
             Self::Soa { owner } => write!(f, "{owner} has a SOA of its own"),
             Self::NoNameServer { zone } => write!(f, "{zone} has no NS at its apex"),
+            Self::SerialBehind {
+                zone,
+                serial,
+                published,
+            } => write!(
+                f,
+                "{zone} is signed with serial {serial}, which is not after {published}, the published one: raise it and \
+                 sign again"
+            ),
             Self::TooLarge {
                 owner,
                 rtype,
@@ -219,9 +237,10 @@ pub fn check(apex: &Name, key: &[u8], node: Option<&Node>) -> Findings {
     let Some(node) = node else { return findings };
     let wire = node.owner_wire(apex);
     let text = || text(&wire);
-    let mut types = 0;
+    let (mut types, mut beside_alias) = (0, 0);
     for rrset in node.rrsets() {
         types += 1;
+        beside_alias += usize::from(matches!(rrset.rtype, Rtype::RRSIG | Rtype::NSEC));
         let longest = rrset.data().map(<[u8]>::len).max().unwrap_or_default();
         let too_large = Fault::of_size(apex, &wire, rrset.rtype, longest);
         findings.faults.extend(too_large);
@@ -244,7 +263,7 @@ pub fn check(apex: &Name, key: &[u8], node: Option<&Node>) -> Findings {
         findings.faults.push(Fault::Soa { owner: text() });
     }
     let stands_wrong = |alias| match alias {
-        Rtype::CNAME => key.is_empty() || types > 1 || count(alias) > 1,
+        Rtype::CNAME => key.is_empty() || types - beside_alias > 1 || count(alias) > 1,
         // RFC 6672 section 2.4.
         _ => count(alias) > 1 || (!key.is_empty() && count(Rtype::NS) > 0),
     };

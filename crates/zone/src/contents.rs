@@ -3,7 +3,7 @@
 //! The nodes are an `imbl::OrdSet`: a change copies O(log n) of the tree, a reader's copy is one pointer. The SOA is
 //! kept beside the nodes without its serial, because a new serial alone is no change of contents.
 
-use dns::{Name, Soa};
+use dns::{Name, Rtype, Soa};
 use imbl::OrdSet;
 
 use crate::Node;
@@ -23,6 +23,10 @@ pub struct Contents {
     wildcards: usize,
     /// The number of zone cuts (owners below the apex with NS records) and of owners with a DNAME.
     cuts_and_dnames: usize,
+    /// The number of owners with signatures.
+    signed: usize,
+    /// The nodes whose owners are hashes: they lie between other nodes, and a proof needs the one before a hash.
+    hashes: OrdSet<Node>,
 }
 
 impl Contents {
@@ -37,6 +41,8 @@ impl Contents {
             octets: 0,
             wildcards: 0,
             cuts_and_dnames: 0,
+            signed: 0,
+            hashes: OrdSet::new(),
         }
     }
 
@@ -115,6 +121,30 @@ impl Contents {
         self.cuts_and_dnames > 0
     }
 
+    /// Whether the zone is signed.
+    #[must_use]
+    pub const fn is_signed(&self) -> bool {
+        self.signed > 0
+    }
+
+    /// Whether the zone has owners that are hashes.
+    #[must_use]
+    pub fn has_hashes(&self) -> bool {
+        !self.hashes.is_empty()
+    }
+
+    /// The node of the hash at or before a key, or the last one.
+    #[must_use]
+    pub(crate) fn hash_at_or_before(&self, key: &[u8]) -> Option<&Node> {
+        self.hashes.get_prev(key).or_else(|| self.hashes.get_max())
+    }
+
+    /// The node at or before a key.
+    #[must_use]
+    pub(crate) fn at_or_before(&self, key: &[u8]) -> Option<&Node> {
+        self.nodes.get_prev(key)
+    }
+
     /// The node with this sort key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Node> {
@@ -122,14 +152,17 @@ impl Contents {
     }
 
     /// Whether a name with this key exists: it has records, or a name below it has (an empty
-    /// non-terminal, RFC 8020).
+    /// non-terminal, RFC 8020). Hashes are no names.
     #[must_use]
     pub fn exists(&self, key: &[u8]) -> bool {
-        key.is_empty()
-            || self
-                .nodes
-                .get_next(key)
-                .is_some_and(|node| node.key().starts_with(key))
+        if key.is_empty() {
+            return true;
+        }
+        let at_or_below = |node: Option<&Node>| node.is_some_and(|it| it.key().starts_with(key));
+        if self.has_hashes() && self.hashes.contains(key) {
+            return at_or_below(self.nodes_after(key).next());
+        }
+        at_or_below(self.nodes.get_next(key))
     }
 
     /// The nodes at and below a key, in canonical order.
@@ -157,6 +190,7 @@ impl Contents {
 
     /// Inserts a node and returns the one that it replaces.
     pub fn insert(&mut self, node: Node) -> Option<Node> {
+        self.forget_hash(node.key());
         self.count_in(&node);
         let old = self.nodes.insert(node);
         self.count_out(old.as_ref());
@@ -165,9 +199,16 @@ impl Contents {
 
     /// Removes and returns the node with this sort key.
     pub fn remove(&mut self, key: &[u8]) -> Option<Node> {
+        self.forget_hash(key);
         let old = self.nodes.remove(key);
         self.count_out(old.as_ref());
         old
+    }
+
+    fn forget_hash(&mut self, key: &[u8]) {
+        if self.has_hashes() {
+            self.hashes.remove(key);
+        }
     }
 
     fn count_in(&mut self, node: &Node) {
@@ -175,6 +216,12 @@ impl Contents {
         self.octets += node.wire_octets(&self.apex);
         self.wildcards += usize::from(node.is_wildcard());
         self.cuts_and_dnames += usize::from(node.is_cut_or_has_dname());
+        if node.rrset(Rtype::RRSIG).is_some() {
+            self.signed += 1;
+            if node.is_hash() {
+                self.hashes.insert(node.clone());
+            }
+        }
     }
 
     fn count_out(&mut self, node: Option<&Node>) {
@@ -183,6 +230,7 @@ impl Contents {
             self.octets -= node.wire_octets(&self.apex);
             self.wildcards -= usize::from(node.is_wildcard());
             self.cuts_and_dnames -= usize::from(node.is_cut_or_has_dname());
+            self.signed -= usize::from(node.rrset(Rtype::RRSIG).is_some());
         }
     }
 
@@ -220,7 +268,7 @@ fn packed(nodes: &[Node]) -> OrdSet<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dns::{Rdata, Rtype, Ttl};
+    use dns::{Rdata, Ttl};
 
     /// So many nodes in order, put in one by one.
     fn contents(count: usize) -> Contents {

@@ -1,6 +1,6 @@
 //! The difference of two versions: one step, or many steps condensed into their net effect.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, SortKey};
@@ -227,48 +227,127 @@ pub struct Net {
 /// A record as a key: owner, type, TTL, data.
 type RecordKey<'a> = (&'a [u8], Rtype, u32, &'a [u8]);
 
+/// The place of a step in a chain, and a record's tag in it.
+type Source = (usize, u32);
+
+/// The records that a chain of steps removes and adds in the end, each with the step that changed it last.
+type Effect<'a> = [BTreeMap<RecordKey<'a>, Source>; 2];
+
+/// Whether each step starts from the version of the one before.
+fn are_linked(steps: &[Arc<Step>]) -> bool {
+    steps.windows(2).all(|pair| match pair {
+        [before, after] => { after.from.as_ref() }.is_some_and(|from| from.0 == before.serial),
+        _ => true,
+    })
+}
+
+fn effect_of(steps: &[Arc<Step>]) -> Effect<'_> {
+    let mut removed: BTreeMap<RecordKey<'_>, Source> = BTreeMap::new();
+    let mut added: BTreeMap<RecordKey<'_>, Source> = BTreeMap::new();
+    for (place, step) in steps.iter().enumerate() {
+        for rr in &step.removed {
+            let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
+            if added.remove(&key).is_none() {
+                removed.insert(key, (place, rr.tag));
+            }
+        }
+        for rr in &step.added {
+            let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
+            if removed.remove(&key).is_none() {
+                added.insert(key, (place, rr.tag));
+            }
+        }
+    }
+    [removed, added]
+}
+
 impl Net {
     /// Condenses consecutive steps, oldest first; `None` when there are none, when they are not consecutive, or when
     /// they start from nothing.
     #[must_use]
     pub fn of(steps: &[Arc<Step>]) -> Option<Self> {
-        let first = steps.first()?;
-        let last = steps.last()?;
-        let linked = steps.windows(2).all(|pair| {
-            pair[1]
-                .from
-                .as_ref()
-                .is_some_and(|from| from.0 == pair[0].serial)
-        });
-        if !linked {
+        let (first, last) = (steps.first()?, steps.last()?);
+        if !are_linked(steps) {
             return None;
         }
-        let mut removed: BTreeSet<RecordKey<'_>> = BTreeSet::new();
-        let mut added: BTreeSet<RecordKey<'_>> = BTreeSet::new();
-        for step in steps {
-            for rr in &step.removed {
-                let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
-                if !added.remove(&key) {
-                    removed.insert(key);
-                }
-            }
-            for rr in &step.added {
-                let key = (rr.owner, rr.rtype, rr.ttl.seconds(), rr.data);
-                if !removed.remove(&key) {
-                    added.insert(key);
-                }
-            }
-        }
+        let [removed, added] = effect_of(steps);
         Some(Self {
             from: first.from.clone()?,
             to: (last.serial, last.soa.clone()),
-            removed: list_of(&removed),
-            added: list_of(&added),
+            removed: list_of(&removed, |_| 0),
+            added: list_of(&added, |_| 0),
+        })
+    }
+}
+
+/// Groups of causes that come from several steps, each group once.
+#[derive(Default)]
+struct Groups<'a> {
+    causes: Vec<Vec<Cause>>,
+    tags: HashMap<&'a [Cause], u32>,
+}
+
+impl<'a> Groups<'a> {
+    /// The tag of a record of one of these steps.
+    fn tag(&mut self, steps: &'a [Arc<Step>], (place, tag): Source) -> u32 {
+        let group = steps.get(place).map_or(&[][..], |step| step.causes_of(tag));
+        let next = u32::try_from(self.causes.len()).expect("steps have fewer than 2^32 groups");
+        *self.tags.entry(group).or_insert_with(|| {
+            self.causes.push(group.to_vec());
+            next
+        })
+    }
+}
+
+impl Step {
+    /// Condenses consecutive steps, oldest first, into one: from the version before the first to that of the last, with
+    /// the number, serial, time and hash of the last. It has only the records that differ in the end, each with the
+    /// causes of the step that changed it last. `None` as for [`Net::of`].
+    #[must_use]
+    pub fn condensed(steps: &[Arc<Self>]) -> Option<Self> {
+        let (first, last) = (steps.first()?, steps.last()?);
+        if !are_linked(steps) {
+            return None;
+        }
+        let from = first.from.clone()?;
+        let [removed, added] = effect_of(steps);
+        let mut groups = Groups::default();
+        let removed = list_of(&removed, |source| groups.tag(steps, source));
+        let added = list_of(&added, |source| groups.tag(steps, source));
+        let link = last.link.zip(first.link);
+        Some(Self {
+            seq: last.seq,
+            time_ms: last.time_ms,
+            from: Some(from),
+            serial: last.serial,
+            soa: last.soa.clone(),
+            removed,
+            added,
+            causes: groups.causes,
+            records: last.records,
+            link: link.map(|(last, Link { previous, .. })| Link { previous, ..last }),
         })
     }
 }
 
 impl Net {
+    /// As a step without number, time, causes and hashes, to be condensed with others.
+    pub(crate) fn into_step(self) -> Step {
+        let (serial, soa) = self.to;
+        Step {
+            seq: 0,
+            time_ms: 0,
+            from: Some(self.from),
+            serial,
+            soa,
+            removed: self.removed,
+            added: self.added,
+            causes: Vec::new(),
+            records: 0,
+            link: None,
+        }
+    }
+
     /// The changes by the owners' sort keys. With `back`, the changes that lead from the end to the start.
     ///
     /// # Errors
@@ -282,16 +361,19 @@ impl Net {
     }
 }
 
-fn list_of(keys: &BTreeSet<RecordKey<'_>>) -> RrList {
+fn list_of(
+    keys: &BTreeMap<RecordKey<'_>, Source>,
+    mut tag_of: impl FnMut(Source) -> u32,
+) -> RrList {
     let mut list = RrList::default();
-    for (owner, rtype, ttl, data) in keys {
+    for ((owner, rtype, ttl, data), source) in keys {
         let ttl = dns::Ttl::decode(*ttl);
         list.push(RrRef {
             owner,
             rtype: *rtype,
             ttl,
             data,
-            tag: 0,
+            tag: tag_of(*source),
         });
     }
     list.shrink();

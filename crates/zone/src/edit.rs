@@ -210,9 +210,9 @@ pub(super) fn diff_nodes<'a>(
     };
     let rrsets = |node: Option<&'a Node>| node.into_iter().flat_map(Node::rrsets).peekable();
     let (mut before, mut after) = (rrsets(old), rrsets(new));
-    while let Some(rtype) = lower(before.peek(), after.peek()) {
-        let before = before.next_if(|rrset| rrset.rtype == rtype);
-        let after = after.next_if(|rrset| rrset.rtype == rtype);
+    while let Some(slot) = lower(before.peek(), after.peek()) {
+        let before = before.next_if(|rrset| rrset.slot() == slot);
+        let after = after.next_if(|rrset| rrset.slot() == slot);
         let ttl_kept = before.map(|rrset| rrset.ttl) == after.map(|rrset| rrset.ttl);
         if ttl_kept && !is_respelt {
             for data in data_not_in(before, after) {
@@ -232,9 +232,9 @@ pub(super) fn diff_nodes<'a>(
     }
 }
 
-/// The lower of the next types.
-fn lower(one: Option<&RrsetRef<'_>>, other: Option<&RrsetRef<'_>>) -> Option<Rtype> {
-    one.into_iter().chain(other).map(|rrset| rrset.rtype).min()
+/// The lower of the next RRsets.
+fn lower(one: Option<&RrsetRef<'_>>, other: Option<&RrsetRef<'_>>) -> Option<(Rtype, u16)> {
+    one.into_iter().chain(other).map(RrsetRef::slot).min()
 }
 
 fn push(list: &mut RrList, owner: &[u8], rrset: Option<RrsetRef<'_>>, data: &[u8], tag: u32) {

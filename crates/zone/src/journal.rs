@@ -15,6 +15,8 @@
 //! w | zone id (4) | seq (8)              a step that is too large for these entries
 //! x | zone id (4) | seq (8) | part (4)   the list of hashes that such a step has instead ([`large_steps`])
 //! b | zone id (4) | seq (8)              an older snapshot that is kept
+//! c | zone id (4) | seq (8)              one or several versions from before the history ([`archive`])
+//! a | zone id (4) | seq (8) | part (4)   their step
 //! ```
 //!
 //! A zone is restored from a base and the steps after it. The base is the first step (stored as the nodes of its
@@ -26,10 +28,12 @@
 //!
 //! The journal belongs to one thread. [`Reader`]s can be used from other threads.
 
+mod archive;
 mod causes;
 mod codec;
 mod commit;
 mod difference;
+mod garbage;
 mod head;
 mod incarnation;
 mod index;
@@ -66,13 +70,15 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::{Candidate, Journaled, MemoryLimits, Version, next_serial};
+use archive::Archive;
 use codec::HEAD;
 use dns::{Name, Serial};
+use garbage::Garbage;
 use head::Head;
 use large_steps::LargeStepJob;
 use reopening::Reopening;
-use repair::StateDir;
-use scan::{Garbage, scan};
+use repair::{StateDir, create_folder};
+use scan::scan;
 use serial_files::{Newest, Serials};
 use serial_floor::{Losses, floors, lost_note};
 use snapshot::SnapshotJob;
@@ -80,6 +86,8 @@ use step::StepSize;
 use store::{Batch, Store};
 use upkeep::{LISTS_IN_MEMORY_BYTES, Occasion};
 
+pub use crate::chain::Damage;
+pub use archive::Archived;
 pub use open_error::OpenError;
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};
@@ -88,7 +96,7 @@ pub use serial_floor::Lost;
 pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;
-pub use verify::{Fault, Verdict};
+pub use verify::{Anchored, Fault, Verdict};
 
 /// After this many commits in a row that failed because of damage, a new database is started.
 const DAMAGED_COMMITS: u32 = 2;
@@ -168,6 +176,16 @@ pub enum CommitError {
     Open(#[from] OpenError),
 }
 
+/// The versions that were dropped since the start although they were younger than `keep` of [`Retention`]: the number or
+/// the size of all versions allowed no more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EarlyDrops {
+    /// Their number.
+    pub count: u64,
+    /// The time of the last, milliseconds since 1970 UTC.
+    pub last_ms: u64,
+}
+
 /// A zone as memory knows it.
 #[derive(Debug, Clone)]
 struct Stored {
@@ -179,6 +197,9 @@ struct Stored {
     first_stored: u64,
     /// Size and time of the oldest kept step, once it was read.
     oldest_size: Option<StepSize>,
+    early: EarlyDrops,
+    /// Versions from before the history.
+    archive: Archive,
 }
 
 impl Stored {
@@ -188,7 +209,8 @@ impl Stored {
             serial: self.head.serial,
             newest: self.head.seq,
             oldest: self.head.oldest,
-            octets: self.head.octets(),
+            octets: self.head.octets() + self.archive.octets(),
+            early: self.early,
         }
     }
 }
@@ -208,6 +230,8 @@ pub struct Journal {
     retention: BTreeMap<Name, Retention>,
     /// Zones whose history may be longer than a retention that was set since their last version.
     new_limits: BTreeSet<Name>,
+    /// Versions that were dropped too early and not reported yet, by zone.
+    early: Vec<(Name, u64)>,
     serials: Serials,
     /// The file `newest`, which shows later how much was lost.
     newest: Newest,
@@ -243,6 +267,14 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
+    /// Creates the state folder if it does not exist, before the process gives up the right to.
+    ///
+    /// # Errors
+    /// [`OpenError`] when it is a file, or cannot be created.
+    pub fn create_folder(dir: &Path) -> Result<(), OpenError> {
+        create_folder(dir)
+    }
+
     /// Opens the state folder, creating it if it does not exist.
     ///
     /// # Errors
@@ -288,6 +320,7 @@ impl Journal {
             next_id: scan.next_id,
             retention: BTreeMap::new(),
             new_limits: BTreeSet::new(),
+            early: Vec::new(),
             serials,
             newest,
             is_noted: known.is_exact,

@@ -223,6 +223,14 @@ fn list_lines(list: &RrList) -> Vec<String> {
     list.iter().map(|rr| RecordText(rr).to_string()).collect()
 }
 
+fn removed_of(step: &Step) -> &RrList {
+    &step.removed
+}
+
+fn added_of(step: &Step) -> &RrList {
+    &step.added
+}
+
 /// Records as a set with counts: what is there how often.
 fn counted(lines: Vec<String>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
@@ -286,6 +294,43 @@ proptest! {
         prop_assert_eq!(result, end);
         prop_assert_eq!(&net.to.1, contents.last().unwrap().soa());
         prop_assert_eq!(&net.from.1, contents[start].soa());
+    }
+
+    #[test]
+    fn security_07_condensed_steps_are_a_step_with_the_causes_of_the_last_change(
+        history in any_history(12),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut all: Vec<Candidate> = Vec::new();
+        for (number, plan) in (1..).zip(&history) {
+            let previous = all.last().map(Candidate::version);
+            let next = candidate(previous, plan, Serial::decode(number), u64::from(number));
+            all.extend(next);
+        }
+        prop_assume!(all.len() > 1);
+        let start = cut.index(all.len() - 1);
+        let (before, chain) = (all[start].version(), &all[start + 1..]);
+        let steps: Vec<Arc<Step>> = chain.iter().map(|it| Arc::clone(it.step())).collect();
+        let (condensed, end) = (Step::condensed(&steps).unwrap(), all.last().unwrap().version());
+        let after = condensed.apply(&before.contents).unwrap();
+        prop_assert!(after.same_as(&end.contents));
+        prop_assert_eq!(lines(&after), lines(&end.contents));
+        prop_assert!(condensed.revert(&end.contents).unwrap().same_as(&before.contents));
+        let link = condensed.link.unwrap();
+        prop_assert_eq!(Some(link.previous), before.link.map(|it| it.hash));
+        prop_assert_eq!(Some(link.hash), end.link.map(|it| it.hash));
+        prop_assert_eq!((condensed.seq, condensed.serial), (end.seq, end.serial));
+        let ways = [removed_of as fn(&Step) -> &RrList, added_of];
+        for (list, of) in [&condensed.removed, &condensed.added].into_iter().zip(ways) {
+            for rr in list {
+                let is_it = |it: &dns::RrRef<'_>| (it.owner, it.rtype, it.ttl, it.data) == (rr.owner, rr.rtype, rr.ttl, rr.data);
+                let last = steps.iter().rev().find_map(|step| {
+                    let found = of(step).iter().find(is_it)?;
+                    Some(step.causes_of(found.tag).to_vec())
+                });
+                prop_assert_eq!(Some(condensed.causes_of(rr.tag).to_vec()), last);
+            }
+        }
     }
 
     #[test]

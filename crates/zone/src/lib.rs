@@ -2,6 +2,7 @@
 //!
 //! This crate knows records and serials. It does not know Kubernetes, apart from the causes that it stores.
 
+pub mod chain;
 pub mod check;
 mod contents;
 mod delta;
@@ -18,6 +19,7 @@ pub mod lookup;
 mod net_cache;
 mod next_serial;
 mod node;
+pub mod nsec3;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod version;

@@ -8,14 +8,20 @@
 //! synthesized name.
 //!
 //! A name below a DNAME is answered with the DNAME and a CNAME that is made from it (RFC 6672 section 3.2), which is
-//! followed as any other. A DNAME at a wildcard answers for its own type alone (RFC 6672 section 3.3).
+//! followed as any other: not if a CNAME is what the question asks for (RFC 1034 section 4.3.2). RFC 6672 does not repeat
+//! that, but BIND, Knot and NSD do so. A DNAME at a wildcard answers for its own type alone (RFC 6672 section 3.3).
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use dns::{Rcode, Rdata, RrRef, Rtype, SortKey};
 
+use crate::node::Rrsets;
 use crate::{Contents, Node, RrsetRef, Version};
+
+mod dnssec;
+
+pub use dnssec::{Secured, SetAt, each_additional_signature, secure};
 
 /// The most aliases followed for one question.
 pub const MAX_ALIASES: usize = 8;
@@ -29,6 +35,8 @@ pub struct Answer<'v> {
     redirects: &'v Redirects,
     /// The RRset of the requested type.
     data: Option<LinkSet<'v>>,
+    /// More signatures where they are what was asked for: those that cover other types.
+    more: Rrsets<'v>,
     /// The end of the answer.
     pub end: End<'v>,
 }
@@ -167,15 +175,21 @@ impl<'v> Answer<'v> {
         let nodes = self.aliases.iter().map_while(|node| *node).enumerate();
         let aliases = nodes.flat_map(|(place, node)| self.alias(place, node));
         let data = self.data.map(|set| (0, set));
-        aliases.chain(data).scan(None, |name, (skip, set)| {
-            let link = Link {
-                name: *name,
-                skip,
-                set,
-            };
-            *name = set.alias_target().or(*name);
-            Some(link)
-        })
+        let more = self.more.clone();
+        let more = more.take_while(|rrset| rrset.rtype == Rtype::RRSIG);
+        let more = more.map(|rrset| (0, LinkSet::Rrset(rrset)));
+        aliases
+            .chain(data)
+            .chain(more)
+            .scan(None, |name, (skip, set)| {
+                let link = Link {
+                    name: *name,
+                    skip,
+                    set,
+                };
+                *name = set.alias_target().or(*name);
+                Some(link)
+            })
     }
 
     /// The RRsets of one alias, with the length of the labels that their owner lacks: a CNAME, or a DNAME with the
@@ -300,6 +314,7 @@ impl<'v> Answer<'v> {
                     let labels = key[end..].iter().filter(|octet| **octet == 0).count();
                     let skip = octets_of_labels(name, labels);
                     match self.redirect(place, name, skip, (node, dname)) {
+                        Some(_) if qtype == Rtype::CNAME => return End::Data,
                         Some(target) if self.has_link_at(target, lower_name) => {
                             return End::Alias(target);
                         }
@@ -310,9 +325,15 @@ impl<'v> Answer<'v> {
                 }
             };
             if let Some(rrset) = rrset_for(node, qtype) {
+                if qtype == Rtype::RRSIG {
+                    self.more = node.rrsets();
+                    self.more.find(|rrset| rrset.rtype == Rtype::RRSIG);
+                }
                 return self.end_with(LinkSet::Rrset(rrset));
             }
-            let Some(alias) = node.rrset(Rtype::CNAME) else {
+            // RFC 4035 section 2.5: these are beside an alias, not behind it.
+            let is_beside = contents.is_signed() && matches!(qtype, Rtype::RRSIG | Rtype::NSEC);
+            let Some(alias) = node.rrset(Rtype::CNAME).filter(|_| !is_beside) else {
                 return End::NoData { at: owner };
             };
             let is_seen = |it: &Option<&Node>| it.is_some_and(|it| it.key() == node.key());
@@ -397,6 +418,7 @@ pub fn lookup_with_synthesized<'n, 'v: 'n>(
         aliases: [None; MAX_ALIASES],
         redirects,
         data: None,
+        more: Rrsets::default(),
         end: End::Data,
     };
     answer.end = answer.follow(version, lower_name, qtype, key, &mut is_synthesized);
@@ -415,7 +437,8 @@ fn find<'v>(
     {
         return found;
     }
-    match contents.get(key) {
+    let node = contents.get(key);
+    match node.filter(|node| !(contents.has_hashes() && node.is_hash())) {
         Some(node) => Found::Node(node),
         None if contents.exists(key) => Found::Empty,
         None if is_synthesized() => Found::Synthesized,
@@ -424,20 +447,17 @@ fn find<'v>(
     }
 }
 
-/// The ends of the keys of a name and of its ancestors below the apex, the highest ancestor first.
-fn ends(key: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
-    let octets = key.iter().enumerate();
-    octets
-        .filter(|(_, octet)| **octet == 0)
-        .map(|(at, _)| at + 1)
+/// Whether a type at a zone cut is answered by the zone above it: DS and the NSEC that it has.
+fn is_above_cut(node: &Node, qtype: Rtype) -> bool {
+    qtype == Rtype::DS || (qtype == Rtype::NSEC && node.rrset(Rtype::NSEC).is_some())
 }
 
 /// The highest zone cut at or above a key, or DNAME above it. The DS of a cut is answered by the zone above it.
 fn above<'v>(contents: &'v Contents, key: &[u8], qtype: Rtype) -> Option<Found<'v>> {
-    [0].into_iter().chain(ends(key)).find_map(|end| {
+    [0].into_iter().chain(SortKey::ends(key)).find_map(|end| {
         let node = contents.get(&key[..end])?;
         if end > 0
-            && !(qtype == Rtype::DS && end == key.len())
+            && !(end == key.len() && is_above_cut(node, qtype))
             && let Some(servers) = node.rrset(Rtype::NS)
         {
             return Some(Found::Cut(end, servers));
@@ -449,7 +469,7 @@ fn above<'v>(contents: &'v Contents, key: &[u8], qtype: Rtype) -> Option<Found<'
 
 /// Looks up the wildcard below the closest encloser of a missing name (RFC 4592 section 3.3.1).
 fn wildcard<'v>(contents: &'v Contents, key: &mut Vec<u8>) -> Found<'v> {
-    let encloser = ends(key)
+    let encloser = SortKey::ends(key)
         .rev()
         .skip(1)
         .find(|end| contents.exists(&key[..*end]));
@@ -470,11 +490,13 @@ fn octets_of_labels(name: &[u8], labels: usize) -> usize {
     })
 }
 
-/// The RRset that answers a type; for ANY the first one (RFC 8482 section 4.1).
+/// The RRset that answers a type; for ANY the first one (RFC 8482 section 4.1), which is none of DNSSEC.
 #[must_use]
 fn rrset_for(node: &Node, qtype: Rtype) -> Option<RrsetRef<'_>> {
     if qtype == Rtype::ANY {
-        node.rrsets().next()
+        let is_other = |rrset: &RrsetRef<'_>| !matches!(rrset.rtype, Rtype::RRSIG | Rtype::NSEC);
+        let mut rrsets = node.rrsets();
+        rrsets.find(is_other).or_else(|| node.rrsets().next())
     } else {
         node.rrset(qtype)
     }
@@ -490,10 +512,26 @@ pub fn each_additional(
     scratch: &mut Additionals,
     mut put: impl FnMut(RrRef<'_>) -> bool,
 ) -> bool {
+    each_additional_node(&version.contents, rrset, scratch, |target, node| {
+        let sets = [Rtype::A, Rtype::AAAA].into_iter();
+        let sets = sets.filter_map(|rtype| node.rrset(rtype));
+        let mut records = sets.flat_map(|addresses| addresses.records(target, 0));
+        records.all(&mut put)
+    })
+}
+
+/// Calls `take` for each name in the zone that an NS, SRV or MX RRset points to, and its node, once per name, until it
+/// returns false.
+fn each_additional_node(
+    contents: &Contents,
+    rrset: &RrsetRef<'_>,
+    scratch: &mut Additionals,
+    mut take: impl FnMut(&[u8], &Node) -> bool,
+) -> bool {
     if !matches!(rrset.rtype, Rtype::NS | Rtype::SRV | Rtype::MX) {
         return true;
     }
-    let apex = version.contents.apex().as_wire();
+    let apex = contents.apex().as_wire();
     scratch.seen.clear();
     for data in rrset.data() {
         let Some(target) = Rdata::name_at(rrset.rtype, data) else {
@@ -502,19 +540,14 @@ pub fn each_additional(
         if !SortKey::write(target, apex, &mut scratch.key) {
             continue;
         }
-        let Some(node) = version.contents.get(&scratch.key) else {
+        let Some(node) = contents.get(&scratch.key) else {
             continue;
         };
         if rrset.count > 1 && !scratch.seen.insert(node.key().as_ptr() as usize) {
             continue;
         }
-        for rtype in [Rtype::A, Rtype::AAAA] {
-            let records = node.rrset(rtype).into_iter();
-            for rr in records.flat_map(|addresses| addresses.records(target, 0)) {
-                if !put(rr) {
-                    return false;
-                }
-            }
+        if !take(target, node) {
+            return false;
         }
     }
     true

@@ -2,7 +2,8 @@
 //!
 //! A lookup that hits touches the index and this allocation, nothing else. Layout: key length (2), key, length of the
 //! relative owner (1; 0 when the key gives the owner back unchanged), relative owner, then RRsets by rising type:
-//! type (2), TTL (4), count (4), length (4), then each record's data length (2) and data, by rising data.
+//! type (2), TTL (4), count (4), length (4), then each record's data length (2) and data, by rising data. Signatures
+//! (RRSIG) are as many RRsets as they cover types, because each has the TTL of what it covers (RFC 4034 section 3).
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -50,7 +51,8 @@ impl Node {
         } else {
             octets.push(0);
         }
-        for rrset in records.chunk_by(|(a, _, _), (b, _, _)| a == b) {
+        let slot = |(rtype, _, rdata): &(Rtype, Ttl, Rdata)| slot_of(*rtype, rdata.as_octets());
+        for rrset in records.chunk_by(|a, b| slot(a) == slot(b)) {
             write_rrset(&mut octets, rrset);
         }
         Some(Self(octets.into()))
@@ -122,6 +124,21 @@ impl Node {
         (owner.key, owner.relative) == (others.key, others.relative)
     }
 
+    /// The signatures of the RRset of a type.
+    #[must_use]
+    pub fn signatures(&self, covered: Rtype) -> Option<RrsetRef<'_>> {
+        let slot = (Rtype::RRSIG, covered.0);
+        self.rrsets().find(|rrset| rrset.slot() == slot)
+    }
+
+    /// Whether the owner is a hash: it has NSEC3 and signatures alone, and is the name of nothing (RFC 5155 section
+    /// 7.2.8).
+    #[must_use]
+    pub fn is_hash(&self) -> bool {
+        let is_of_hash = |rrset: RrsetRef<'_>| matches!(rrset.rtype, Rtype::RRSIG | Rtype::NSEC3);
+        self.rrset(Rtype::NSEC3).is_some() && self.rrsets().all(is_of_hash)
+    }
+
     /// The RRsets, by rising type.
     #[must_use]
     pub fn rrsets(&self) -> Rrsets<'_> {
@@ -188,6 +205,14 @@ impl Node {
     }
 }
 
+/// The type of a record, and for a signature the type that it covers, which its data begins with.
+fn slot_of(rtype: Rtype, data: &[u8]) -> (Rtype, u16) {
+    match data.first_chunk() {
+        Some(covered) if rtype == Rtype::RRSIG => (rtype, u16::from_be_bytes(*covered)),
+        Some(_) | None => (rtype, 0),
+    }
+}
+
 fn write_rrset(octets: &mut Vec<u8>, rrset: &[(Rtype, Ttl, Rdata)]) {
     let (rtype, first_ttl, _) = &rrset[0];
     let ttl = rrset
@@ -235,6 +260,18 @@ impl<'a> RrsetRef<'a> {
             count: 1,
             octets,
         }
+    }
+
+    /// What tells an RRset from the others of its owner: its type, and the type that signatures cover.
+    pub(crate) fn slot(&self) -> (Rtype, u16) {
+        slot_of(self.rtype, self.data().next().unwrap_or_default())
+    }
+
+    /// The type that signatures cover.
+    #[must_use]
+    pub fn covered(&self) -> Option<Rtype> {
+        let (rtype, covered) = self.slot();
+        (rtype == Rtype::RRSIG).then_some(Rtype(covered))
     }
 
     /// The data of each record, in ascending order.

@@ -5,8 +5,8 @@
 //! transfer. It carries the steps that lead to it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use dns::{Name, Rdata, RrRef, Rtype, Serial, SuffixMap};
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::gate::HeldChange;
 use crate::hold::Hold;
 use crate::net_cache::NetCache;
-use crate::{ContentTree, Contents, Draft, Hash, LeftBehind, Link, Net, Step};
+use crate::{ContentTree, Contents, Draft, Hash, LeftBehind, Link, Net, Node, Step};
 
 /// One version of a zone: contents under a serial, for ever.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Version {
     /// The tree that gives the content's hash.
     tree: ContentTree,
     condensed: NetCache,
+    /// The earliest end of a signature, once it was asked for.
+    signatures_end: OnceLock<Option<u32>>,
 }
 
 impl Version {
@@ -82,6 +84,7 @@ impl Version {
             link,
             tree,
             condensed: NetCache::default(),
+            signatures_end: OnceLock::new(),
         }
     }
 
@@ -115,6 +118,24 @@ impl Version {
     #[must_use]
     pub fn content_hash(&self) -> Hash {
         self.tree.content_hash(&self.contents)
+    }
+
+    /// The earliest end of a signature in a zone that is signed, in seconds since 1970 UTC; `None` in others. The first call
+    /// costs a pass over such a zone.
+    #[must_use]
+    pub fn signatures_end(&self) -> Option<u32> {
+        let read = || {
+            let nodes = self.contents.nodes();
+            let rrsets = nodes.flat_map(Node::rrsets);
+            let signatures = rrsets.filter(|rrset| rrset.rtype == Rtype::RRSIG);
+            let data = signatures.flat_map(|rrset| rrset.data());
+            // RFC 4034 section 3.1: covered type, algorithm, labels and original TTL come first.
+            data.filter_map(|data| data.get(8..)?.first_chunk())
+                .map(|octets| u32::from_be_bytes(*octets))
+                .min()
+        };
+        let is_signed = self.contents.is_signed();
+        *self.signatures_end.get_or_init(|| is_signed.then(read)?)
     }
 
     /// The size of the steps that are kept in memory.
@@ -417,10 +438,12 @@ impl Zone {
         self.hold.store(hold.map(Arc::new));
     }
 
-    /// Whether the served version may be outdated: the source is lost, or a change is held back.
+    /// Whether the served version may be outdated at a name in wire form: the source is lost, or a change there is held back.
     #[must_use]
-    pub fn may_be_old(&self) -> bool {
-        self.stale_since_ms.load(Ordering::Relaxed) > 0 || self.held.load().is_some()
+    pub fn may_be_old(&self, name: &[u8]) -> bool {
+        let is_held = |held: &Arc<HeldChange>| held.holds_name(name);
+        self.stale_since_ms.load(Ordering::Relaxed) > 0
+            || self.held.load().as_ref().is_some_and(is_held)
     }
 
     /// Sets when the source was lost; `None` when it is connected.

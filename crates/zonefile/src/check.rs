@@ -8,11 +8,11 @@ use dns::{Name, Rdata, Rtype, SortKey};
 use zone::check::Fault;
 
 use super::reader::Placed;
+use super::signed::OF_SIGNED;
 use super::{FileProblem, Role, Spot};
 
-/// Types that sign or hash a zone with its serial (RFC 4034, RFC 5155, RFC 8976). They do not match a zone whose serial
-/// is ours.
-const SIGNED: [Rtype; 5] = [Rtype(46), Rtype(47), Rtype(50), Rtype(51), Rtype(63)];
+/// The hash of a whole zone (RFC 8976), which is not checked here.
+const ZONEMD: Rtype = Rtype(63);
 
 /// For each owner the indices of its records.
 pub(super) type Owners = BTreeMap<SortKey, Vec<usize>>;
@@ -147,11 +147,15 @@ impl Check<'_> {
         };
         for record in all() {
             let rtype = record.record.rtype;
-            if SIGNED.contains(&rtype) {
+            if self.role == Role::Overlay && OF_SIGNED.contains(&rtype) {
                 let message = format!(
-                    "{rtype} would not match the zone, whose serial is zonewright's: sign the zone on a secondary"
+                    "{rtype} would not match the zone, which a cluster writes too: sign the zone on a secondary"
                 );
                 problems.push(record.spot.problem(message));
+            }
+            if rtype == ZONEMD {
+                let message = "ZONEMD is not checked here and might not match the zone: remove it";
+                problems.push(record.spot.problem(message.to_owned()));
             }
             let octets = record.record.rdata.as_octets().len();
             if let Some(fault) = Fault::of_size(self.apex, owner.as_wire(), rtype, octets) {
@@ -160,8 +164,10 @@ impl Check<'_> {
         }
         // RFC 1034 section 3.6.2, RFC 2181 section 10.1.
         if let Some(alias) = self.of_type(places, Rtype::CNAME).next() {
-            let differs = |other: &&Placed| {
-                other.record.rtype != Rtype::CNAME || other.record.rdata != alias.record.rdata
+            let differs = |other: &&Placed| match other.record.rtype {
+                Rtype::CNAME => other.record.rdata != alias.record.rdata,
+                // RFC 4034 sections 3 and 4.
+                rtype => !matches!(rtype, Rtype::RRSIG | Rtype::NSEC),
             };
             if *owner == *self.apex {
                 let message = format!("{owner} is the apex of the zone: it cannot be an alias");
@@ -208,6 +214,10 @@ impl Check<'_> {
             let Some(hidden) = places.first().map(|place| &self.records[*place]) else {
                 continue;
             };
+            // Hashes below the apex are no names.
+            if is_apex && self.of_type(places, Rtype::NSEC3).next().is_some() {
+                continue;
+            }
             let name = &hidden.record.owner;
             let message = format!(
                 "{name} is below the DNAME of {owner} at {spot}, which redirects it: remove one of them"

@@ -14,7 +14,7 @@ use ops::Clock;
 use ops::watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 
-use super::{BadFile, Role, ZoneFile, read_with};
+use super::{BadFile, FileProblem, Role, Spot, ZoneFile, read_with};
 
 /// The time without a change before files are read.
 const QUIET: Duration = Duration::from_millis(50);
@@ -146,6 +146,10 @@ pub struct Follower {
     stats: Arc<FileStats>,
     /// Whether the last reading changed the problems.
     is_news: bool,
+    /// The last good content of a signed zone.
+    known: Option<ZoneFile>,
+    /// Whether it was said what is wrong with the time of its signatures.
+    is_told: bool,
 }
 
 impl Follower {
@@ -159,6 +163,8 @@ impl Follower {
             clock,
             stats,
             is_news: false,
+            known: None,
+            is_told: false,
         }
     }
 
@@ -176,14 +182,24 @@ impl Follower {
         } = &self.settings;
         // Stamps are taken before a file is opened, so that a change during reading is seen.
         let mut opened = Stamps::new();
-        let content = read_with(path, apex, *role, &mut |path| {
+        let content = read_with(path, apex, *role, self.known.as_ref(), &mut |path| {
             if !opened.iter().any(|(known, _)| known == path) {
                 opened.push((path.to_owned(), stamp(path)));
             }
             std::fs::read(path)
         });
         self.stamps = opened;
-        let content = content.map(|content| content.within(names, apex));
+        let mut content = content.map(|content| content.within(names, apex));
+        self.known = match &mut content {
+            Ok(content) if content.signed.is_some() => {
+                let known = content.clone();
+                content.warnings.extend(self.of_signatures(content));
+                self.is_told = content.warnings.len() > known.warnings.len();
+                Some(known)
+            }
+            Ok(_) => None,
+            Err(_) => self.known.take(),
+        };
         let problems = match &content {
             Ok(content) => &content.warnings,
             Err(bad) => &bad.problems,
@@ -195,6 +211,28 @@ impl Follower {
             .is_missing
             .fetch_and(content.is_err(), Ordering::Relaxed);
         content
+    }
+
+    /// What is wrong with the time of a content's signatures.
+    fn of_signatures(&self, content: &ZoneFile) -> Option<FileProblem> {
+        let since_1970 = self.clock.wall().duration_since(SystemTime::UNIX_EPOCH);
+        let warning = content
+            .signed
+            .as_ref()?
+            .warning(since_1970.ok()?.as_secs())?;
+        Some(Spot::of_file(&self.settings.path).problem(warning))
+    }
+
+    /// Says once when a signature ends while its file stays as it is.
+    fn tell_end(&mut self) {
+        let known = self.known.as_ref().filter(|_| !self.is_told);
+        if let Some(warning) = known.and_then(|known| self.of_signatures(known)) {
+            tracing::warn!("{warning}");
+            let mut problems = self.stats.problems();
+            problems.push(warning.to_string());
+            self.stats.set(problems);
+            self.is_told = true;
+        }
     }
 
     /// The file and those it includes, as they were read last.
@@ -240,6 +278,7 @@ impl Follower {
         loop {
             watch.next(self.files(), reload).await;
             if !self.is_changed().await {
+                self.tell_end();
                 continue;
             }
             let seen = self.clock.now();
@@ -285,8 +324,70 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ops::HandClock;
     use ops::testing::TestClock;
     use tokio::sync::mpsc;
+
+    /// Waits until the problems are these.
+    async fn until(stats: &FileStats, want: &[&str]) {
+        for _ in 0..6000 {
+            let problems = stats.problems();
+            let is_same = problems.len() == want.len();
+            if is_same
+                && problems
+                    .iter()
+                    .zip(want)
+                    .all(|(one, want)| one.contains(want))
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?} and not {want:?}", stats.problems());
+    }
+
+    #[tokio::test]
+    async fn a_signature_that_ends_while_its_file_stays_is_reported_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("db");
+        std::fs::write(&path, crate::SIGNED_TEXT).unwrap();
+        let settings = Settings {
+            path: path.clone(),
+            apex: "signed.test.".parse().unwrap(),
+            role: Role::Zone,
+            names: vec!["signed.test.".parse().unwrap()],
+            reload: Some(Duration::from_millis(20)),
+        };
+        let end = 2_777_068_800;
+        let clock = HandClock::at(end);
+        let stats = Arc::<FileStats>::default();
+        let own = Arc::clone(&clock);
+        let mut follower = Follower::new(settings, own, Arc::clone(&stats));
+        assert_eq!(follower.read().unwrap().warnings, []);
+        let (tx, mut events) = mpsc::channel(8);
+        let cancel = CancellationToken::new();
+        let mut tasks = tokio::task::JoinSet::new();
+        let send = move |event| {
+            let tx = tx.clone();
+            async move { tx.send(event).await.is_ok() }
+        };
+        tasks.spawn(follower.run(send, cancel.clone()));
+        let over = "ended at 2058-01-01T00:00:00";
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        until(&stats, &[]).await;
+        clock.advance(1);
+        until(&stats, &[over]).await;
+        // It is not said again, and needs no other content.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        until(&stats, &[over]).await;
+        assert!(events.try_recv().is_err());
+        // Nor is it said twice when the file is read again.
+        std::fs::write(&path, format!("{}\n", crate::SIGNED_TEXT)).unwrap();
+        assert!(next(&mut events).await.is_ok());
+        until(&stats, &[over]).await;
+        cancel.cancel();
+        tasks.join_next().await.unwrap().unwrap();
+    }
 
     /// Waits for the next event.
     async fn next(events: &mut mpsc::Receiver<FileEvent>) -> Result<usize, ()> {

@@ -15,6 +15,7 @@ mod generate;
 mod lexer;
 mod quantity;
 mod reader;
+mod signed;
 
 use std::fmt;
 use std::path::Path;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use self::check::{Check, owners};
 use self::reader::{MOST_PROBLEMS, Placed, Reader};
+pub use self::signed::Signed;
 use dns::{Name, Record, Rtype, Serial, Soa};
 use zone::Node;
 
@@ -130,6 +132,8 @@ pub struct ZoneFile {
     spots: Vec<Spot>,
     /// What its author should know, though it can be used.
     pub warnings: Vec<FileProblem>,
+    /// The signatures of a zone that was signed before, which is published as it is.
+    pub signed: Option<Signed>,
 }
 
 impl ZoneFile {
@@ -142,6 +146,7 @@ impl ZoneFile {
             nodes: Vec::new(),
             spots: Vec::new(),
             warnings: Vec::new(),
+            signed: None,
         }
     }
 
@@ -191,18 +196,23 @@ impl ZoneFile {
     }
 }
 
+/// The text of a zone `signed.test.` that is signed, with serial 2026010100.
+#[cfg(any(test, feature = "testing"))]
+pub const SIGNED_TEXT: &str = include_str!("signed/tests/nsec.zone");
+
 /// Reads a zone file from its text.
 #[cfg(any(test, feature = "testing"))]
 pub fn read_text(name: &str, text: &str, apex: &Name, role: Role) -> Result<ZoneFile, BadFile> {
     let mut open = |_: &Path| Ok(text.as_bytes().to_vec());
-    read_with(Path::new(name), apex, role, &mut open)
+    read_with(Path::new(name), apex, role, None, &mut open)
 }
 
-/// Reads a zone file; `open` reads a file.
+/// Reads a zone file; `open` reads a file. `known` is its content when it was read before.
 fn read_with(
     path: &Path,
     apex: &Name,
     role: Role,
+    known: Option<&ZoneFile>,
     open: reader::Open<'_>,
 ) -> Result<ZoneFile, BadFile> {
     let mut reader = Reader::new(apex, open);
@@ -244,16 +254,23 @@ fn read_with(
         return Err(BadFile { problems });
     }
     let mut records: Vec<Option<Placed>> = records.into_iter().map(Some).collect();
-    let (nodes, spots) = grouped
+    let (nodes, spots): (Vec<Node>, Vec<Spot>) = grouped
         .values()
         .filter_map(|places| node_of(&mut records, places, apex))
         .unzip();
+    let soa = soa.map(|(soa, serial, _)| (soa, serial));
+    let signed = match &soa {
+        Some(soa) if role == Role::Zone => signed::check(apex, soa, &nodes, &spots, known)
+            .map_err(|problems| BadFile { problems })?,
+        Some(_) | None => None,
+    };
     Ok(ZoneFile {
         path: path.display().to_string().into(),
-        soa: soa.map(|(soa, serial, _)| (soa, serial)),
+        soa,
         nodes,
         spots,
         warnings,
+        signed,
     })
 }
 

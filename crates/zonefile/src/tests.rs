@@ -36,7 +36,13 @@ fn read_files(files: &[(&str, &[u8])], role: Role) -> Reading {
         let known = files.get(path).cloned();
         known.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
     };
-    let content = read_with(Path::new("d/main"), &"z.".parse().unwrap(), role, &mut open);
+    let content = read_with(
+        Path::new("d/main"),
+        &"z.".parse().unwrap(),
+        role,
+        None,
+        &mut open,
+    );
     Reading { content, opened }
 }
 

@@ -18,6 +18,7 @@ fn printed(lines: &str, software: Software, secondary: Option<&str>) -> Result<F
         primary: Vec::new(),
         with_secrets: false,
         no_catalog: false,
+        zones_only: false,
         dir: None,
         tls_name: None,
     };
@@ -105,6 +106,7 @@ fn the_port_is_that_of_the_listener_that_has_the_zone_for_such_transfers() {
             primary: Vec::new(),
             with_secrets: false,
             no_catalog: false,
+            zones_only: false,
             dir: None,
             tls_name: tls_name.map(ToOwned::to_owned),
         };

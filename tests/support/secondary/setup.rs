@@ -304,10 +304,15 @@ remote-control:
     fn pdns(&self) -> String {
         let folder = self.folder.display();
         let (ip, own) = (self.plan.primary.ip(), self.port);
+        let signed = match self.plan.pdns_holds_signatures {
+            true => "yes",
+            false => "no",
+        };
         format!(
             "launch=gsqlite3
 gsqlite3-database={folder}/zones.sqlite
 gsqlite3-pragma-synchronous=0
+gsqlite3-dnssec={signed}
 local-address=127.0.0.1
 local-port={own}
 socket-dir={folder}

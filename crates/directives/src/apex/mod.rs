@@ -1,5 +1,5 @@
-//! `apex [ZONES...] { ns NAME [ADDRESS...]; mbox NAME; refresh D; retry D; expire D; minimum D; ttl D }`: the SOA and
-//! NS records of a zone. Ours; CoreDNS has no such directive.
+//! `apex [ZONES...] { ns NAME [ADDRESS...]; service NAMESPACE/NAME; mbox NAME; refresh D; retry D; expire D; minimum D;
+//! ttl D }`: the SOA and NS records of a zone. Ours; CoreDNS has no such directive.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::duration_or_seconds;
 use dns::{Name, Ttl};
+use provenance::ObjectKey;
 
 use crate::catalog::Catalog;
 use crate::config::block::{Directive, Repeat, ServerBlock};
@@ -24,6 +25,8 @@ pub struct Apex {
     pub zones: Vec<Name>,
     /// The name servers, in the order of the file, each once.
     pub name_servers: Vec<NameServer>,
+    /// The Service in front of the servers, whose names the name servers have. Reverse zones follow the first zone of names.
+    pub service: Option<ObjectKey>,
     /// The mailbox of the zone's administrator, as a name (RFC 1035 section 3.3.13).
     pub mbox: Option<Name>,
     /// The interval at which secondaries look for a new serial; at least a second.
@@ -53,7 +56,7 @@ impl Directive for Apex {
     const WORD: &'static str = "apex";
     const USAGE: &'static str = "apex [ZONES…] { … }";
     const SUMMARY: &'static str = "sets the SOA and NS records of zones";
-    const OPTIONS: &'static str = "ns, mbox, refresh, retry, expire, minimum and ttl";
+    const OPTIONS: &'static str = "ns, service, mbox, refresh, retry, expire, minimum and ttl";
     const REPEAT: Repeat = Repeat::Several;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
@@ -61,6 +64,7 @@ impl Directive for Apex {
             place: directive.name.place.clone(),
             zones: zone::arguments(&directive.arguments, block_zones, report),
             name_servers: Vec::new(),
+            service: None,
             mbox: None,
             refresh: None,
             retry: None,
@@ -79,6 +83,10 @@ impl Directive for Apex {
         for line in &directive.lines {
             match line.name.text.as_str() {
                 "ns" => name_server(line, &mut apex.name_servers, report),
+                "service" => {
+                    let value = service(line, report);
+                    line.set(&mut apex.service, value, report);
+                }
                 "mbox" => {
                     let value = mailbox(line, report);
                     line.set(&mut apex.mbox, value, report);
@@ -92,12 +100,29 @@ impl Directive for Apex {
             }
         }
         check_timers(&apex, report);
+        if apex.service.is_some() && !apex.name_servers.is_empty() {
+            let message = "ns and service exclude each other";
+            report.error(&apex.place, message, "remove one");
+        }
         Some(apex)
     }
 
     fn check(blocks: &[ServerBlock], report: &mut Report) {
         zoned::check::<Self>(blocks, report);
         for block in blocks {
+            for apex in block.all::<Self>().filter(|apex| apex.service.is_some()) {
+                let has_names = |zone: &&Name| {
+                    let form = block.form_of(zone);
+                    matches!(form, Some(Form::Forward(_) | Form::External(_)))
+                };
+                let mut zones = Self::candidates(block).into_iter().filter(has_names);
+                let is_its = |zone: &Name| block.for_zone::<Self>(zone) == Some(apex);
+                if !zones.any(is_its) {
+                    let message = "no zone of this apex has names of Services";
+                    let fix = "write service in the apex of a zone of names of kubernetes or k8s_external; reverse zones follow";
+                    report.error(&apex.place, message, fix);
+                }
+            }
             for name_server in block.all::<Self>().flat_map(|apex| &apex.name_servers) {
                 let zones = block.cluster_zones();
                 let zones = zones.filter(|zone| name_server.name.is_within(zone));
@@ -172,6 +197,25 @@ fn name_server(line: &Line, name_servers: &mut Vec<NameServer>, report: &mut Rep
             name_servers[at].addresses.push(address);
         }
     }
+}
+
+/// Reads `service NAMESPACE/NAME`.
+fn service(line: &Line, report: &mut Report) -> Option<ObjectKey> {
+    let token = line.exactly_one("NAMESPACE/NAME", report)?;
+    // Labels as the API server takes them.
+    let is_label = |text: &str| {
+        let plain =
+            |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
+        (1..=63).contains(&text.len()) && text.bytes().all(plain)
+    };
+    let parts = token.text.split_once('/');
+    let found = parts.filter(|(namespace, name)| is_label(namespace) && is_label(name));
+    if found.is_none() {
+        let message = format!("{} is not a Service", token.shown());
+        let fix = "write its namespace and name, such as kube-system/kube-dns";
+        report.error(&token.place, message, fix);
+    }
+    found.map(|(namespace, name)| ObjectKey::new(namespace, name))
 }
 
 /// Reads `mbox NAME`. NAME may have the form of a mail address.

@@ -94,21 +94,29 @@ mod tests {
         let default = settings("https\nhttps3 {\n}\nquic");
         assert_eq!(default, Settings::default());
         let [https, https3, quic] = [default.https, default.https3, default.quic];
-        assert_eq!(https.max_connections, 200);
+        assert_eq!((https.max_connections, https.max_streams), (200, 250));
         assert_eq!((https3.max_connections, https3.max_streams), (200, 256));
-        assert_eq!((quic.max_streams, default.quic_workers), (256, 1024));
+        assert_eq!((quic.max_connections, quic.max_streams), (200, 256));
+        assert_eq!(default.quic_workers, 1024);
         let given = settings(
-            "https {\n max_connections 7\n}\nhttps3 {\n max_connections 8\n max_streams 9\n}\n\
-             quic {\n max_streams 10\n worker_pool_size 11\n}",
+            "https {\n max_connections 7\n max_streams 6\n}\nhttps3 {\n max_connections 8\n max_streams 9\n}\n\
+             quic {\n max_streams 10\n worker_pool_size 11\n max_connections 12\n}",
         );
         let [https, https3, quic] = [given.https, given.https3, given.quic];
-        assert_eq!(https.max_connections, 7);
+        assert_eq!((https.max_connections, https.max_streams), (7, 6));
         assert_eq!((https3.max_connections, https3.max_streams), (8, 9));
         assert_eq!((quic.max_streams, given.quic_workers), (10, 11));
+        assert_eq!(quic.max_connections, 12);
         let any = settings(
-            "https {\n max_connections 0\n}\nhttps3 {\n max_connections 0\n max_streams 0\n}\nquic",
+            "https {\n max_connections 0\n max_streams 0\n}\nhttps3 {\n max_connections 0\n max_streams 0\n}\n\
+             quic {\n max_connections 0\n}",
         );
-        assert_eq!(any.https.max_connections, usize::MAX);
+        let https = any.https;
+        assert_eq!(
+            (https.max_connections, https.max_streams),
+            (usize::MAX, 250)
+        );
+        assert_eq!(any.quic.max_connections, usize::MAX);
         let https3 = any.https3;
         assert_eq!(
             (https3.max_connections, https3.max_streams),
@@ -129,8 +137,8 @@ mod tests {
                 "2:18: max_connections '-1': invalid digit found in string",
             ),
             (
-                "https {\n max_streams 1\n}",
-                "2:2: https has no option 'max_streams'",
+                "https {\n worker_pool_size 1\n}",
+                "2:2: https has no option 'worker_pool_size'",
             ),
             (
                 "https3 {\n worker_pool_size 1\n}",
@@ -141,8 +149,8 @@ mod tests {
                 "2:14: max_streams '0': less than 1",
             ),
             (
-                "quic {\n max_connections 1\n}",
-                "2:2: quic has no option 'max_connections'",
+                "quic {\n max_bytes 1\n}",
+                "2:2: quic has no option 'max_bytes'",
             ),
         ] {
             assert_eq!(faults(line), [want], "{line}");

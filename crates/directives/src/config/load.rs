@@ -22,11 +22,16 @@ use crate::config::{listener, registry};
 use crate::root;
 use crate::tsig::shared_keys;
 
+/// The environment variable with the namespace of the server's pod.
+const OWN_NAMESPACE: &str = "POD_NAMESPACE";
+
 /// A Corefile, read and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The server blocks, in the order of the file; at least one.
     pub servers: Vec<ServerBlock>,
+    /// The namespace that this server runs in: `POD_NAMESPACE`, if it is set.
+    pub namespace: Option<String>,
 }
 
 /// The settings of the command line that concern the Corefile.
@@ -147,10 +152,11 @@ pub fn parse_text(
     add_ipv4(&mut servers);
     shared_keys::share(&mut servers, &mut report);
     check_all(&servers, &mut report);
+    let namespace = env(OWN_NAMESPACE).filter(|namespace| !namespace.is_empty());
     let (problems, warnings) = report.finish();
     if problems.is_empty() {
         Ok(Loaded {
-            config: Config { servers },
+            config: Config { servers, namespace },
             warnings,
             digest,
         })

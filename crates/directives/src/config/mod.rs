@@ -67,8 +67,8 @@ pub use crate::quic::QuicLimits;
 pub use crate::ready::{Monitor, Ready};
 pub use crate::reload::Reload;
 pub use crate::rewrite::{
-    AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, RewriteField,
-    RewriteRule, Variable, filled,
+    AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, Part,
+    RewriteField, RewriteRule, Variable, filled,
 };
 pub use crate::rrl::Rrl;
 pub use crate::template::Template;

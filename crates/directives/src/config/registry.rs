@@ -166,6 +166,10 @@ static REGISTRY: &[Entry] = &[
     ),
     directive::<crate::local::Local>(),
     directive::<crate::dns64::Dns64>(),
+    refused(
+        "siit",
+        "A records are not made from AAAA records: give the Services IPv4 addresses too (`ipFamilyPolicy: PreferDualStack`), write the A records into a zone file for `file`, or put CoreDNS with `siit` in front, which forwards these zones to this server",
+    ),
     directive::<crate::any::Any>(),
     directive::<crate::chaos::Chaos>(),
     directive::<crate::loadbalance::Loadbalance>(),
@@ -180,6 +184,10 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::minimal::Minimal>(),
     directive::<crate::template::Template>(),
     directive::<crate::transfer::Transfer>(),
+    refused(
+        "dynupdate",
+        "a zone changes by its source alone: write the records into etcd (external-dns does, with `--provider=coredns`) or a zone file for `file`, or delegate the names to a server that takes updates (BIND, Knot) with NS records in a zone file, such as `_acme-challenge`",
+    ),
     directive::<crate::hosts::Hosts>(),
     refused(
         "route53",
@@ -203,7 +211,7 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::gate::Gate>(),
     refused(
         "auto",
-        "name each zone file with `file`, if they are many in a file that a script writes and the Corefile imports: a zone file that is missing for a moment must not remove its zone",
+        "name each zone file with `file`, so that a zone file that is missing for a moment does not remove its zone. If they are many, let a script write these lines into a file that the Corefile imports",
     ),
     refused(
         "secondary",
@@ -225,7 +233,10 @@ static REGISTRY: &[Entry] = &[
         "on",
         "the server runs no commands: run them from the service manager that starts and stops it (`ExecStartPre=`, `ExecStopPost=`, or `lifecycle` of a container)",
     ),
-    refused("sign", UNSIGNED),
+    refused(
+        "sign",
+        "sign the zone file yourself (`dnssec-signzone`, `ldns-signzone`) and name it with `file`, which checks it and serves it as it is; or use a secondary that signs (`dnssec-signing: on` in Knot, `inline-signing yes` in BIND)",
+    ),
     refused(
         "view",
         "a name has the same answer for all clients, because a secondary has only one: give each group of clients an address of its own, with `bind` in its block, or refuse some with `acl`",

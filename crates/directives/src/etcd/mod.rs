@@ -70,7 +70,7 @@ impl Etcd {
 impl Directive for Etcd {
     const WORD: &'static str = "etcd";
     const USAGE: &'static str = "etcd [ZONES…] { … }";
-    const SUMMARY: &'static str = "zones from the keys of an etcd v3, in SkyDNS's layout. ZONES default to the keys of the block. See [etcd](docs/etcd.md)";
+    const SUMMARY: &'static str = "zones from the keys of an etcd v3, in SkyDNS's layout. ZONES default to the keys of the block";
     const OPTIONS: &'static str = "path, endpoint, credentials, tls, min-lease-ttl, max-lease-ttl, no_apex_fallback and fallthrough";
     const REPEAT: Repeat = Repeat::Several;
     const ROLE: Role = Role::Zones;
@@ -261,11 +261,19 @@ mod tests {
     fn the_options_are_those_of_coredns() {
         let etcd = with("").unwrap();
         assert_eq!((etcd.path.as_str(), etcd.min_lease_ttl), ("skydns", 30));
+        assert_eq!(etcd.max_lease_ttl, 86_400);
         assert_eq!(etcd.endpoints, [DEFAULT_ENDPOINT]);
+        assert!(!etcd.no_apex_fallback && etcd.fallthrough.is_empty());
         let etcd = with("path /dns\nendpoint https://a:1 https://b:2\ntls cert key ca\ncredentials u p\nmin-lease-ttl 60\nmax-lease-ttl 1h\nno_apex_fallback\ndebug\nupstream x\nfallthrough a.example.org").unwrap();
         assert_eq!(etcd.endpoints, ["https://a:1", "https://b:2"]);
         assert_eq!((etcd.min_lease_ttl, etcd.max_lease_ttl), (60, 3600));
+        assert_eq!(etcd.path, "/dns");
+        let (user, Password(password)) = etcd.credentials.as_ref().unwrap();
+        assert_eq!((user.as_str(), password.as_str()), ("u", "p"));
+        assert_eq!(etcd.tls.identity, Some(("cert".into(), "key".into())));
         assert_eq!(etcd.tls.authorities, Some("ca".into()));
+        assert!(etcd.no_apex_fallback);
+        assert_eq!(etcd.fallthrough, ["a.example.org".parse().unwrap()]);
         assert!(!format!("{etcd:?}").contains("\"p\""), "{etcd:?}");
         let zones = read(". {\n etcd a.test 10.0.0.0/24\n}\n").unwrap().zones;
         let zones: Vec<String> = zones.iter().map(ToString::to_string).collect();

@@ -127,6 +127,18 @@ fn a_name_is_left_to_forward_where_every_layer_of_its_zone_leaves_it() {
     let outside = "kubernetes c\nk8s_external z {\nfallthrough\n}\nfile db z";
     assert_eq!(left("z", outside), "");
     assert_eq!(left("z", &format!("{outside} {{\nfallthrough\n}}")), "z.");
+    for (etcd, names) in [
+        ("", ""),
+        ("fallthrough", "z."),
+        ("fallthrough b.z a.z", "a.z. b.z."),
+        ("fallthrough c", ""),
+    ] {
+        assert_eq!(
+            left("z", &format!("etcd z {{\n{etcd}\n}}")),
+            names,
+            "{etcd}"
+        );
+    }
     // A zone in the zone of another layer.
     let within = "kubernetes z in-addr.arpa {\nfallthrough\n}\nfile db 10.in-addr.arpa";
     assert_eq!(left("10.in-addr.arpa", within), "");

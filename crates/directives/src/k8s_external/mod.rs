@@ -1,5 +1,5 @@
-//! `k8s_external [ZONES...] { apex LABEL; ttl SECONDS; headless; fallthrough [ZONES...] }`: the external names of
-//! Services in the cluster of the `kubernetes` in the same block.
+//! `k8s_external [ZONES...] { apex LABEL; ttl SECONDS; headless; external_ips; fallthrough [ZONES...] }`: the external
+//! names of Services in the cluster of the `kubernetes` in the same block.
 //!
 //! A second one in a block, which CoreDNS lets overwrite the first, is an error here; so is a zone that `kubernetes`
 //! writes too.
@@ -29,6 +29,8 @@ pub struct External {
     pub ttl: Ttl,
     /// Whether the endpoints of headless Services have names.
     pub headless: bool,
+    /// Whether `externalIPs` of Services are published. Ours: CoreDNS always publishes them.
+    pub external_ips: bool,
     /// Missing names that fall through to the next handler, with all names below them. The root means all names;
     /// an empty list means none.
     pub fallthrough: Vec<Name>,
@@ -61,7 +63,7 @@ impl Directive for External {
     const WORD: &'static str = "k8s_external";
     const USAGE: &'static str = "k8s_external [ZONES…] { … }";
     const SUMMARY: &'static str = "zones of the Services that clients outside of the cluster can reach; the cluster is that of `kubernetes` in the same block. ZONES default to the keys of the block. Reverse zones get PTRs that point into the first forward zone";
-    const OPTIONS: &'static str = "apex, ttl, headless and fallthrough";
+    const OPTIONS: &'static str = "apex, ttl, headless, external_ips and fallthrough";
     const ROLE: Role = Role::Zones;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
@@ -73,7 +75,7 @@ impl Directive for External {
             let fix = "add a zone of names, such as example.org";
             report.error(&place, "k8s_external has only reverse zones", fix);
         }
-        let (mut apex, mut seconds, mut headless) = (None, None, None);
+        let (mut apex, mut seconds, mut headless, mut external_ips) = (None, None, None, None);
         let mut fallthrough: Vec<Name> = Vec::new();
         for line in &directive.lines {
             match line.name.text.as_str() {
@@ -90,6 +92,10 @@ impl Directive for External {
                 "headless" => {
                     line.refuse_arguments(report);
                     line.set(&mut headless, Some(()), report);
+                }
+                "external_ips" => {
+                    line.refuse_arguments(report);
+                    line.set(&mut external_ips, Some(()), report);
                 }
                 "fallthrough" => {
                     for zone in zone::arguments(&line.arguments, &[Name::root()], report) {
@@ -108,6 +114,7 @@ impl Directive for External {
             apex_label: apex.unwrap_or_else(|| DEFAULT_APEX.to_owned()),
             ttl: seconds.unwrap_or(DEFAULT_TTL),
             headless: headless.is_some(),
+            external_ips: external_ips.is_some(),
             fallthrough,
         })
     }

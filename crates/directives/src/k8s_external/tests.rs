@@ -13,9 +13,10 @@ fn k8s_external_has_coredns_defaults() {
         (
             external.apex_label.as_str(),
             external.ttl.seconds(),
-            external.headless
+            external.headless,
+            external.external_ips
         ),
-        ("dns", 5, false)
+        ("dns", 5, false, false)
     );
     assert!(external.fallthrough.is_empty());
     let written: Vec<String> = server.zones_written().map(ToString::to_string).collect();
@@ -28,7 +29,7 @@ fn k8s_external_has_coredns_defaults() {
 #[test]
 fn k8s_external_has_options() {
     let server = block(
-        "kubernetes\nk8s_external example.org {\n apex Top\n ttl 3600\n headless\n fallthrough \
+        "kubernetes\nk8s_external example.org {\n apex Top\n ttl 3600\n headless\n external_ips\n fallthrough \
          a.example.org\n}",
     );
     let external = server.get::<External>().unwrap();
@@ -36,9 +37,10 @@ fn k8s_external_has_options() {
         (
             external.apex_label.as_str(),
             external.ttl.seconds(),
-            external.headless
+            external.headless,
+            external.external_ips
         ),
-        ("top", 3600, true)
+        ("top", 3600, true, true)
     );
     assert_eq!(external.fallthrough, [name("a.example.org")]);
 }
@@ -52,6 +54,10 @@ fn k8s_external_is_checked() {
         (
             "headless yes",
             "3:10: headless: 'yes' is one argument too many",
+        ),
+        (
+            "external_ips 192.0.2.1",
+            "3:14: external_ips: '192.0.2.1' is one argument too many",
         ),
         ("upstream", "3:1: k8s_external has no option 'upstream'"),
     ] {

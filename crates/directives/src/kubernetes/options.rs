@@ -43,6 +43,8 @@ pub struct RecordLimits {
     pub rrset: Option<NonZeroUsize>,
     /// Of a Service.
     pub service: Option<NonZeroUsize>,
+    /// Of a namespace.
+    pub namespace: Option<NonZeroUsize>,
 }
 
 /// The options for the contents of zones and for the API server.
@@ -295,22 +297,22 @@ fn ignore(line: &Line, report: &mut Report) -> bool {
     true
 }
 
-/// Reads `limits [rrset N] [service N]`.
+/// Reads `limits [rrset N] [service N] [namespace N]`.
 fn limits(line: &Line, report: &mut Report) -> Option<RecordLimits> {
     let mut limits = RecordLimits::default();
-    let words = line.at_least_one("rrset N|service N", report)?;
+    let words = line.at_least_one("rrset N|service N|namespace N", report)?;
     for pair in words.chunks(2) {
         let limit = match pair[0].text.as_str() {
             "rrset" => &mut limits.rrset,
             "service" => &mut limits.service,
+            "namespace" => &mut limits.namespace,
             _ => &mut None,
         };
         let number: Option<NonZeroUsize> = pair.get(1).and_then(|it| it.text.parse().ok());
-        let is_known = ["rrset", "service"].contains(&pair[0].text.as_str());
+        let is_known = ["rrset", "service", "namespace"].contains(&pair[0].text.as_str());
         if !is_known || number.is_none() || limit.is_some() {
             let message = format!("limits: {} has no meaning here", pair[0].shown());
-            let fix =
-                "write each at most once, with a whole number from 1: limits rrset N service N";
+            let fix = "write each at most once, with a whole number from 1: limits rrset N service N namespace N";
             report.error(&pair[0].place, message, fix);
             return None;
         }

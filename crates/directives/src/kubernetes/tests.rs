@@ -202,6 +202,8 @@ fn limits_are_read_and_wrong_ones_refused() {
         (limits.rrset.map(NonZeroUsize::get), limits.service),
         (Some(1000), None)
     );
+    let limits = options_of("limits namespace 9").limits;
+    assert_eq!(limits.namespace.map(NonZeroUsize::get), Some(9));
     let limits = options_of("limits service 7 rrset 1").limits;
     assert_eq!(limits.service.map(NonZeroUsize::get), Some(7));
     for wrong in [

@@ -78,17 +78,17 @@ impl ServerBlock {
             LogPiece::Field(_) | LogPiece::Text(_) => None,
         });
         let rules = self.all::<RewriteRule>().map(|rule| &rule.field);
-        let written = rules.filter_map(|field| match field {
+        let written = rules.flat_map(|field| match field {
             RewriteField::Edns(rule) => match &rule.value {
-                EdnsValue::Variable(Variable::Metadata(label)) => Some(label.as_str()),
-                EdnsValue::Octets(_) | EdnsValue::Variable(_) | EdnsValue::Subnet { .. } => None,
+                EdnsValue::Variable(Variable::Metadata(label)) => vec![label.as_str()],
+                EdnsValue::Octets(_) | EdnsValue::Variable(_) | EdnsValue::Subnet { .. } => vec![],
             },
-            RewriteField::Name(_)
-            | RewriteField::Type { .. }
+            RewriteField::Name(rule) => rule.labels().collect(),
+            RewriteField::Type { .. }
             | RewriteField::Class { .. }
             | RewriteField::Ttl { .. }
             | RewriteField::Rcode { .. }
-            | RewriteField::Cname { .. } => None,
+            | RewriteField::Cname { .. } => vec![],
         });
         logged.chain(written)
     }

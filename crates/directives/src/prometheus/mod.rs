@@ -40,7 +40,7 @@ impl Directive for Prometheus {
                     report.warn(&line.name.place, message, "remove it");
                 }
                 "tls" => {
-                    let why = "metrics are served only over HTTP";
+                    let why = "metrics are served only over HTTP: listen on 127.0.0.1, with a proxy beside it that serves them over TLS (such as kube-rbac-proxy)";
                     report.not_supported(&line.name.place, "prometheus tls", why);
                 }
                 _ => {

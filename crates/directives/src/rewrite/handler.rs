@@ -17,7 +17,7 @@ use server::chain::{Handler, Next};
 use server::message::{Outcome, Question, Request};
 
 use self::reply::{Texts, Undo};
-use crate::config::{AnswerRule, NameMatch, NameRule, RewriteField, RewriteRule};
+use crate::config::{AnswerRule, NameMatch, NameRule, Part, RewriteField, RewriteRule};
 use crate::handlers::name_text::NameText;
 
 #[derive(Debug)]
@@ -179,9 +179,34 @@ fn apply<'r>(rule: &'r RewriteRule, request: &mut Request) -> Done<'r> {
     }
 }
 
+/// The replacement for a name by a rule with `metadata`; `None` when the rule does not match or a value is missing.
+fn expanded(parts: &[Part], names: &NameMatch, name: &str, request: &Request) -> Option<String> {
+    let NameMatch::Regex(pattern) = names else {
+        return None;
+    };
+    let groups = pattern.regex().captures(name)?;
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            Part::Text(part) => text.push_str(part),
+            Part::Group(number) => text.push_str(groups.get(*number).map_or("", |it| it.as_str())),
+            Part::Label(label) => {
+                let value = request.metadata.get(label.as_str())?;
+                (!value.is_empty()).then_some(())?;
+                text.push_str(&value.to_ascii_lowercase());
+            }
+        }
+    }
+    Some(text)
+}
+
 /// Applies a rule for names. `lower` is the query's name.
 fn rename<'r>(rule: &'r NameRule, request: &mut Request, lower: String) -> Done<'r> {
-    let Some(text) = rule.names.replaced(&lower, &rule.to) else {
+    let text = match &rule.parts {
+        Some(parts) => expanded(parts, &rule.names, &lower, request),
+        None => rule.names.replaced(&lower, &rule.to),
+    };
+    let Some(text) = text else {
         return Done::Ignored;
     };
     match Name::parse(&text) {

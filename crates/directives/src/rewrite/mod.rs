@@ -9,7 +9,7 @@ mod edns;
 mod name;
 
 pub use edns::{EdnsAction, EdnsOption, EdnsRule, EdnsValue, Variable};
-pub use name::{AnswerRule, NameMatch, NameRule, filled};
+pub use name::{AnswerRule, NameMatch, NameRule, Part, filled};
 
 use crate::config::block::{Directive, Repeat, Role, ServerBlock};
 use crate::config::mnemonic;

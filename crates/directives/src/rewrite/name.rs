@@ -4,9 +4,10 @@ use corefile::lexer::Token;
 
 use crate::config::pattern::Pattern;
 use crate::rewrite::Reading;
+use crate::rewrite::edns::is_label;
 
 /// The syntax of the rule, for messages.
-const USAGE: &str = "write: rewrite name [exact|prefix|suffix|substring|regex] FROM TO [answer auto|name RE TO|value RE TO]";
+const USAGE: &str = "write: rewrite name [exact|prefix|suffix|substring|regex] FROM TO [metadata] [answer auto|name RE TO|value RE TO]";
 /// The highest group number of a replacement, as in CoreDNS.
 const MAX_GROUP: usize = 100;
 
@@ -41,10 +42,69 @@ pub struct NameRule {
     pub names: NameMatch,
     /// The replacement for the name, or for the part that matches.
     pub to: String,
+    /// With `metadata`, the parts of the replacement. Their values are text, in which nothing is replaced again.
+    pub parts: Option<Vec<Part>>,
     /// Whether names in the reply are restored.
     pub auto: bool,
     /// Further changes of the reply.
     pub answers: Vec<AnswerRule>,
+}
+
+impl NameRule {
+    /// The labels of metadata in its replacement.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flatten().filter_map(|part| match part {
+            Part::Label(label) => Some(label.as_str()),
+            Part::Text(_) | Part::Group(_) => None,
+        })
+    }
+}
+
+/// A part of a replacement with `metadata`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// This text.
+    Text(String),
+    /// The text of a group of the regular expression.
+    Group(usize),
+    /// The value of a label of metadata.
+    Label(String),
+}
+
+impl Part {
+    /// Reads a replacement for an expression with this number of groups, without the whole match.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn read(to: &str, groups: usize) -> Result<Vec<Self>, String> {
+        let mut parts = Vec::new();
+        let mut rest = to;
+        loop {
+            let (text, marked) = match rest.split_once('{') {
+                Some((text, marked)) => (text, Some(marked)),
+                None => (rest, None),
+            };
+            if text.contains('}') {
+                return Err("has a '}' without a '{'".to_owned());
+            }
+            if !text.is_empty() {
+                parts.push(Self::Text(text.to_ascii_lowercase()));
+            }
+            let Some(marked) = marked else {
+                return Ok(parts);
+            };
+            let Some((mark, after)) = marked.split_once('}') else {
+                return Err("has a '{' without a '}'".to_owned());
+            };
+            parts.push(match mark.parse() {
+                Ok(group) if group <= groups => Self::Group(group),
+                Ok(_) => return Err("has more groups than its regular expression".to_owned()),
+                Err(_) if is_label(mark) && !mark.contains('{') => Self::Label(mark.to_owned()),
+                Err(_) => return Err(format!("has no label of metadata in {{{mark}}}")),
+            });
+            rest = after;
+        }
+    }
 }
 
 /// A name in lower case with its last dot.
@@ -176,17 +236,44 @@ pub(super) fn parse(words: &[&Token], reading: &mut Reading<'_>) -> Option<NameR
         [from, to] => (NameMatch::Exact(normal(&from.text)), to, &[][..]),
         [kind, from, to, rest @ ..] => (NameMatch::parse(kind, from, reading)?, to, rest),
     };
-    if let NameMatch::Regex(pattern) = &names {
-        check_groups(pattern, to, reading)?;
-    }
+    let (rest, parts) = match (rest, &names) {
+        ([word, rest @ ..], NameMatch::Regex(pattern)) if word.text == "metadata" => {
+            (rest, Some(parts(pattern, to, reading)?))
+        }
+        ([word, ..], _) if word.text == "metadata" => {
+            let fix = "write: rewrite name regex FROM TO metadata";
+            reading.wrong_at(word, "metadata is for regular expressions alone", fix);
+            return None;
+        }
+        (_, NameMatch::Regex(pattern)) => {
+            check_groups(pattern, to, reading)?;
+            (rest, None)
+        }
+        _ => (rest, None),
+    };
     let mut rule = NameRule {
         names,
         to: normal(&to.text),
+        parts,
         auto: false,
         answers: Vec::new(),
     };
     answers(rest, &mut rule, reading)?;
     Some(rule)
+}
+
+/// Reads a replacement with `metadata`.
+fn parts(pattern: &Pattern, to: &Token, reading: &mut Reading<'_>) -> Option<Vec<Part>> {
+    let dot = if to.text.ends_with('.') { "" } else { "." };
+    match Part::read(&[&to.text, dot].concat(), pattern.groups()) {
+        Ok(parts) => Some(parts),
+        Err(message) => {
+            let fix =
+                "write {1} for a group of the regular expression, {plugin/label} for metadata";
+            reading.wrong_at(to, format!("{} {message}", to.shown()), fix);
+            None
+        }
+    }
 }
 
 /// Reports a replacement with more groups than its expression.

@@ -132,7 +132,7 @@ fn option(template: &mut Template, directive: &Statement, line: &Line, report: &
         // CoreDNS ignores it.
         "upstream" => {}
         "var" | "expr" => {
-            let why = "a template may use the question and the groups of match";
+            let why = "a template may use the question and the groups of match: write the form of the names into the pattern of match, or forward them to a CoreDNS with this template";
             report.not_supported(
                 &line.name.place,
                 &format!("template {}", line.name.text),

@@ -1,4 +1,4 @@
-//! `tls CERT KEY [CA] { client_auth … }`: the certificate of a block's `tls://` listeners, and those of clients.
+//! `tls CERT KEY [CA] { client_auth …; crl FILE }`: the certificate of a block's `tls://` listeners, and those of clients.
 //!
 //! As in CoreDNS, except that no client certificate is accepted without verification: `request` ignores certificates,
 //! and `require` is not supported. The files are read when listeners are bound, and again when they change.
@@ -26,6 +26,8 @@ pub struct Tls {
     pub ca: Option<PathBuf>,
     /// Whether clients need a certificate.
     pub client_auth: ClientAuth,
+    /// The file of the lists of clients' certificates that are revoked.
+    pub crl: Option<PathBuf>,
 }
 
 /// Whether clients need a certificate.
@@ -51,19 +53,21 @@ impl Tls {
             key,
             ca,
             client_auth,
+            crl,
         } = self;
         *certificate == other.certificate
             && *key == other.key
             && *ca == other.ca
             && *client_auth == other.client_auth
+            && *crl == other.crl
     }
 }
 
 impl Directive for Tls {
     const WORD: &'static str = "tls";
-    const USAGE: &'static str = "tls CERT KEY [CA] { client_auth … }";
+    const USAGE: &'static str = "tls CERT KEY [CA] { client_auth …; crl FILE }";
     const SUMMARY: &'static str = "the certificate for the keys with `tls://`, `https://`, `https3://` and `quic://`, in PEM files. They are read again when they change";
-    const OPTIONS: &'static str = "client_auth";
+    const OPTIONS: &'static str = "client_auth and crl";
 
     fn read(directive: &Statement, _: &[Name], report: &mut Report) -> Option<Self> {
         let place = directive.name.place.clone();
@@ -84,18 +88,22 @@ impl Directive for Tls {
                 return None;
             }
         };
-        let mut client_auth = None;
+        let (mut client_auth, mut crl) = (None, None);
         for line in &directive.lines {
             match line.name.text.as_str() {
                 "client_auth" => {
                     let value = read_client_auth(line, report);
                     line.set(&mut client_auth, value, report);
                 }
+                "crl" => {
+                    let value = line.exactly_one("FILE", report).cloned();
+                    line.set(&mut crl, value, report);
+                }
                 "keylog" => {
                     let why = "the secrets of connections are not written to a file: see the queries with `log`";
                     report.not_supported(&line.name.place, "tls keylog", why);
                 }
-                _ => directive.unknown_option(line, "client_auth", report),
+                _ => directive.unknown_option(line, Self::OPTIONS, report),
             }
         }
         let client_auth = client_auth.unwrap_or(ClientAuth::Never);
@@ -111,12 +119,20 @@ impl Directive for Tls {
                 report.warn(&ca.place, message, "write: client_auth verify_if_given");
             }
         }
+        if let Some(crl) = &crl
+            && client_auth == ClientAuth::Never
+        {
+            let message =
+                "the list is of revoked client certificates, but no client is asked for one";
+            report.warn(&crl.place, message, "write: client_auth verify_if_given");
+        }
         Some(Tls {
             place,
             certificate: directive.path(&certificate.text),
             key: directive.path(&key.text),
             ca: ca.map(|ca| directive.path(&ca.text)),
             client_auth,
+            crl: crl.map(|crl| directive.path(&crl.text)),
         })
     }
 

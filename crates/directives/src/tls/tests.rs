@@ -100,7 +100,7 @@ fn client_auth_has_the_words_of_coredns() {
         ),
         (
             " tls c k {\n ca x\n }",
-            "Corefile:4:2: tls has no option 'ca'; its options are client_auth",
+            "Corefile:4:2: tls has no option 'ca'; its options are client_auth and crl",
         ),
     ] {
         check_problems(&both(lines), &[want]);
@@ -110,6 +110,27 @@ fn client_auth_has_the_words_of_coredns() {
         said[1].starts_with("Corefile:3:2: tls takes two or three arguments, there are 1; "),
         "{said:?}"
     );
+}
+
+#[test]
+fn a_list_of_revoked_certificates_is_a_file_and_needs_clients_with_certificates() {
+    let tls = |lines: &str| both(&format!(" tls c k ca {{\n{lines}\n }}"));
+    let verified = tls(" client_auth verify_if_given\n crl revoked.pem");
+    assert_eq!(warnings(&verified), [""; 0]);
+    let config = config(&verified);
+    let crl = &config.servers[0].get::<Tls>().unwrap().crl;
+    assert_eq!(
+        crl.as_deref().and_then(|crl| crl.to_str()),
+        Some("revoked.pem")
+    );
+    let useless = warnings(&tls(" crl revoked.pem"));
+    assert!(
+        useless.iter().any(|it| it.starts_with(
+            "Corefile:4:6: the list is of revoked client certificates, but no client is asked"
+        )),
+        "{useless:?}"
+    );
+    check_problems(&tls(" crl"), &["Corefile:4:2: crl needs an argument; "]);
 }
 
 #[test]

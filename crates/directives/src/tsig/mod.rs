@@ -98,8 +98,7 @@ impl Directive for Tsig {
                     tsig.files.push(file);
                 }
                 option @ ("require" | "require_opcode") => {
-                    let why =
-                        "queries need no signature; transfer sets the keys that transfers need";
+                    let why = "the keys of transfers are named in transfer (`to ADDRESS key NAME`), and queries need no signature: limit them with acl, or by client certificates (`tls`)";
                     report.not_supported(&line.name.place, &format!("tsig {option}"), why);
                 }
                 _ => {

@@ -267,11 +267,11 @@ fn tsig_is_checked_and_never_repeats_a_secret() {
         ("U0VDUkVU", "2:1: tsig has no such option"),
         (
             "require AXFR",
-            "2:1: tsig require: not supported: queries need no signature; transfer sets the keys that transfers need",
+            "2:1: tsig require: not supported: the keys of transfers are named in transfer (`to ADDRESS key NAME`), and queries need no signature: limit them with acl, or by client certificates (`tls`)",
         ),
         (
             "require_opcode all",
-            "2:1: tsig require_opcode: not supported: queries need no signature; transfer sets the keys that transfers need",
+            "2:1: tsig require_opcode: not supported: the keys of transfers are named in transfer (`to ADDRESS key NAME`), and queries need no signature: limit them with acl, or by client certificates (`tls`)",
         ),
         ("secrets", "2:1: secrets needs an argument"),
     ] {

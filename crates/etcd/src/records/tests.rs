@@ -249,6 +249,40 @@ fn a_bad_value_is_reported_and_hides_no_other() {
     );
 }
 
+/// A restored store counts from an earlier revision: the list decides, and what is seen after it, whatever was known.
+#[test]
+fn a_list_of_a_restored_store_is_believed() {
+    let host = |last: u8| format!(r#"{{"host":"192.0.2.{last}","port":-1}}"#);
+    let mut tree = tree("z", &[]);
+    let list = |all: &[(&str, u8, i64)]| {
+        let kv = |(key, last, revision): &(&str, u8, i64)| {
+            kv(&format!("/skydns/z/{key}"), &host(*last), *revision)
+        };
+        all.iter().map(kv).collect::<Vec<_>>()
+    };
+    let mut known = Dirty::default();
+    tree.replace(
+        list(&[("a", 1, 50), ("b", 2, 51), ("c", 3, 52)]),
+        &mut known,
+    );
+    let mut dirty = Dirty::default();
+    // The same revision with another value, an earlier one, and a key that is gone.
+    tree.replace(list(&[("a", 11, 50), ("b", 12, 7)]), &mut dirty);
+    let want = ["a.z. 300 IN A 192.0.2.11", "b.z. 300 IN A 192.0.2.12"];
+    let own = |tree: &Tree| {
+        let mut all = all(tree);
+        all.retain(|line| !line.starts_with("z. "));
+        all
+    };
+    assert_eq!(own(&tree), want);
+    let names: Vec<String> = dirty.names.keys().map(ToString::to_string).collect();
+    assert_eq!(names, ["z.", "a.z.", "b.z.", "c.z."]);
+    tree.apply(Change::Put(list(&[("b", 22, 8)]).remove(0)), &mut dirty);
+    let key = "/skydns/z/a".to_owned();
+    tree.apply(Change::Deleted { key, revision: 51 }, &mut dirty);
+    assert_eq!(own(&tree), ["b.z. 300 IN A 192.0.2.22"]);
+}
+
 /// A step of a history: a key, and its value or nothing.
 fn steps() -> impl Strategy<Value = Vec<(usize, Option<usize>)>> {
     proptest::collection::vec(
@@ -275,6 +309,7 @@ proptest! {
         let mut state: BTreeMap<String, KeyValue> = BTreeMap::new();
         let mut followed = Tree::new(layout());
         let mut records: BTreeMap<Name, Vec<String>> = BTreeMap::new();
+        let mut before: Vec<Change> = Vec::new();
         for (at, (revision, (place, value))) in (1..).zip(&steps).enumerate() {
             let key = key(*place);
             let mut dirty = Dirty::default();
@@ -289,10 +324,16 @@ proptest! {
                     Change::Deleted { key, revision }
                 }
             };
+            before.push(change.clone());
             if at == cut {
                 followed.replace(state.values().cloned().collect(), &mut dirty);
-                // An event from before the list comes late.
-                followed.apply(change, &mut dirty);
+                // Events from before the list come late. Of a key that is gone nothing is known.
+                for late in before.drain(..) {
+                    let (Change::Put(KeyValue { key, .. }) | Change::Deleted { key, .. }) = &late;
+                    if state.contains_key(key) {
+                        followed.apply(late, &mut dirty);
+                    }
+                }
             } else {
                 followed.apply(change, &mut dirty);
             }

@@ -146,7 +146,10 @@ impl Fake {
                 newest: (3, Serial::decode(200)),
                 versions: 3,
                 unhashed: 0,
+                archived: 0,
+                condensed: 0,
                 anchor: Hash::ZERO,
+                anchored: Vec::new(),
                 head: Some(Hash::from_octets([0xab; 32])),
                 faults: Vec::new(),
             },
@@ -228,7 +231,7 @@ impl Past for Fake {
         self.contents(zone, seq)
     }
 
-    fn verify(&self, _: &Name) -> Result<Verdict, AuditError> {
+    fn verify(&self, _: &Name, _: &[Hash]) -> Result<Verdict, AuditError> {
         Ok(self.verdict.clone())
     }
 

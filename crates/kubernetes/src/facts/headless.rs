@@ -1,11 +1,13 @@
 //! The headless Services of a cluster, for handlers that answer from more than a version's records.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use imbl::HashMap;
 use provenance::ObjectKey;
 
+use crate::facts::namespaces::Unknown;
 use crate::facts::{EndpointSlice, Service};
 
 /// A headless Service with its slices. Large parts are shared with the facts.
@@ -27,9 +29,17 @@ pub struct HeadlessServices {
 
 #[derive(Debug, Default, Clone)]
 struct Known {
-    services: HashMap<ObjectKey, Arc<HeadlessService>>,
-    /// Whether other Services than these are unknown.
-    is_partial: bool,
+    services: ByKey,
+    /// The namespaces that may have others.
+    unknown: Unknown,
+}
+
+type ByKey = HashMap<ObjectKey, Arc<HeadlessService>>;
+
+fn by_key(services: impl Iterator<Item = HeadlessService>) -> ByKey {
+    services
+        .map(|it| (it.service.key.clone(), Arc::new(it)))
+        .collect()
 }
 
 /// The result of looking up a headless Service.
@@ -49,18 +59,21 @@ impl HeadlessServices {
     pub fn get(&self, key: &ObjectKey) -> SeenService {
         let known = self.known.load();
         let found = known.as_ref().and_then(|known| known.services.get(key));
-        match (found, known.as_ref().is_some_and(|known| !known.is_partial)) {
+        let is_known = |known: &Arc<Known>| !known.unknown.contains(&key.namespace);
+        match (found, known.as_ref().is_some_and(is_known)) {
             (Some(service), _) => SeenService::Seen(Arc::clone(service)),
             (None, true) => SeenService::Missing,
             (None, false) => SeenService::Unknown,
         }
     }
 
-    /// Whether all exposed headless Services are known.
+    /// Whether all exposed headless Services are known, or all but those of some held namespaces.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let known = self.known.load();
-        known.as_ref().is_some_and(|known| !known.is_partial)
+        known
+            .as_ref()
+            .is_some_and(|known| !matches!(known.unknown, Unknown::Rest))
     }
 
     /// The number of known Services.
@@ -72,21 +85,38 @@ impl HeadlessServices {
 
     /// Replaces all Services.
     pub fn publish_all(&self, all: impl Iterator<Item = HeadlessService>) {
-        self.publish_known(all, false);
+        self.publish_known(by_key(all), Unknown::Nothing);
     }
 
     /// Publishes some Services. Others stay unknown.
     pub fn publish_some(&self, some: impl Iterator<Item = HeadlessService>) {
-        self.publish_known(some, true);
+        self.publish_known(by_key(some), Unknown::Rest);
     }
 
-    fn publish_known(&self, services: impl Iterator<Item = HeadlessService>, is_partial: bool) {
-        let services = services.map(|it| (it.service.key.clone(), Arc::new(it)));
-        let services = services.collect();
-        self.known.store(Some(Arc::new(Known {
-            services,
-            is_partial,
-        })));
+    /// Replaces all Services but those of the held namespaces, which stay as they are. If those of a held one were not known
+    /// before, they stay unknown, unless they are among these.
+    pub fn publish_but(
+        &self,
+        all: impl Iterator<Item = HeadlessService>,
+        held: &BTreeSet<Arc<str>>,
+    ) {
+        let before = self.known.load();
+        let before = before.as_ref();
+        let unknown = Unknown::but(before.map(|known| &known.unknown), held);
+        let is_new = |service: &HeadlessService| {
+            let namespace = &service.service.key.namespace;
+            !held.contains(namespace) || unknown.contains(namespace)
+        };
+        let mut services = by_key(all.filter(is_new));
+        let old = before.into_iter().flat_map(|known| &known.services);
+        let held = old.filter(|(key, _)| held.contains(&key.namespace));
+        services.extend(held.map(|(key, service)| (key.clone(), Arc::clone(service))));
+        self.publish_known(services, unknown);
+    }
+
+    fn publish_known(&self, services: ByKey, unknown: Unknown) {
+        self.known
+            .store(Some(Arc::new(Known { services, unknown })));
     }
 
     /// Updates Services. `None` removes one.

@@ -49,10 +49,22 @@ pub enum ServiceForm {
 /// The addresses and host names by which a Service is reached from outside its cluster; at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct External {
-    /// `spec.externalIPs` and the addresses of its load balancers, sorted, each once.
+    /// The addresses of its load balancers, sorted, each once.
     pub addresses: Arc<[IpAddr]>,
+    /// `spec.externalIPs` that are not among these, sorted, each once: whoever may write the Service chooses them.
+    pub external_ips: Arc<[IpAddr]>,
     /// The host names of its load balancers, spelled as in the object, sorted, each once.
     pub hosts: Arc<[Arc<str>]>,
+}
+
+impl External {
+    /// All addresses.
+    pub fn all_addresses(&self) -> impl Iterator<Item = IpAddr> + Clone {
+        self.addresses
+            .iter()
+            .chain(self.external_ips.iter())
+            .copied()
+    }
 }
 
 /// A Service.

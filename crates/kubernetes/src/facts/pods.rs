@@ -1,5 +1,6 @@
 //! The pods of a cluster as their names need them: by namespace and address.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub(super) struct Pods {
     by_key: HashMap<ObjectKey, Pod>,
     /// The names of the pods that have each address, sorted.
     addresses: BTreeMap<PodAddress, Box<[Arc<str>]>>,
+    /// The number of namespaces that have a pod at each address.
+    namespaces: HashMap<IpAddr, u32>,
 }
 
 impl Pods {
@@ -24,6 +27,11 @@ impl Pods {
     /// Whether a pod of the namespace has the address.
     pub(super) fn has(&self, at: &PodAddress) -> bool {
         self.addresses.contains_key(at)
+    }
+
+    /// Whether a pod of any namespace has the address.
+    pub(super) fn is_any_at(&self, address: IpAddr) -> bool {
+        self.namespaces.contains_key(&address)
     }
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = &PodAddress> {
@@ -101,11 +109,20 @@ impl Pods {
                 *names = others.cloned().collect();
                 if names.is_empty() {
                     self.addresses.remove(gone);
+                    if let Entry::Occupied(mut count) = self.namespaces.entry(gone.address) {
+                        *count.get_mut() -= 1;
+                        if *count.get() == 0 {
+                            count.remove();
+                        }
+                    }
                 }
             }
         }
         for new in after.difference(before) {
             let names = self.addresses.entry(new.clone()).or_default();
+            if names.is_empty() {
+                *self.namespaces.entry(new.address).or_default() += 1;
+            }
             let mut all: Vec<_> = names.iter().chain([name]).cloned().collect();
             all.sort();
             *names = all.into();

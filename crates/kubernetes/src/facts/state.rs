@@ -212,7 +212,7 @@ impl State {
                 let changed = self.pods.put(pod);
                 if !changed.is_empty() {
                     let cause = dirty.cause(verb, key, origin);
-                    dirty.pods(changed, cause);
+                    self.pods_changed(changed, cause, dirty);
                 }
             }
         }
@@ -243,7 +243,7 @@ impl State {
             Kind::Pod => {
                 if let Some(gone) = self.pods.take(&key.key) {
                     let cause = dirty.cause(verb, key.clone(), origin);
-                    dirty.pods(gone, cause);
+                    self.pods_changed(gone, cause, dirty);
                 }
             }
         }
@@ -266,6 +266,32 @@ impl State {
         self.mark_imports(name, cause, dirty);
         dirty.pods(self.pods.addresses_in(name).cloned(), cause);
         dirty.namespaces.insert(Arc::clone(name));
+    }
+
+    /// Marks pods that came or went. An address with endpoints may belong to another namespace now.
+    fn pods_changed(&self, changed: Vec<PodAddress>, cause: u32, dirty: &mut Dirty) {
+        for PodAddress { address, .. } in &changed {
+            let has_endpoints =
+                !self.holders.of(*address).is_empty() || !self.import_holders(*address).is_empty();
+            if has_endpoints {
+                dirty.address(*address, cause);
+            }
+        }
+        dirty.pods(changed, cause);
+    }
+
+    /// Marks a Service or ServiceImport that gets or loses its room in the zones, with all its addresses.
+    pub fn mark_whole(&self, of: &FactKey, causes: &BTreeSet<u32>, dirty: &mut Dirty) {
+        let FactKey { kind, key } = of;
+        for cause in causes {
+            match kind {
+                Kind::ServiceImport => self.mark_import(key, *cause, dirty),
+                Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => {
+                    dirty.service(key, *cause);
+                    self.mark_addresses(key, self.service(key), *cause, dirty);
+                }
+            }
+        }
     }
 
     /// Marks all endpoints' addresses of a dirty Service or ServiceImport, for the causes that it has.
@@ -301,7 +327,8 @@ impl State {
         dirty: &mut Dirty,
     ) {
         let own = service.map(cluster_ips).unwrap_or_default();
-        dirty.addresses(own.iter().chain(outer_addresses(service)), cause);
+        dirty.addresses(own, cause);
+        dirty.addresses(&outer_addresses(service), cause);
         for address in self.slices_of(key).flat_map(slice_addresses) {
             dirty.address(address, cause);
         }
@@ -335,15 +362,18 @@ impl State {
         self.reindex(&key, &before, &after);
         self.outer_changed(&key, [old, new], cause, dirty);
         // Endpoints have PTRs only while their Service exists and is not an alias.
+        // The oldest Service at an address owns it.
         let points = |service: Option<&Service>| {
-            service.is_some_and(|service| !matches!(service.form, ServiceForm::ExternalName(_)))
+            let service =
+                service.filter(|service| !matches!(service.form, ServiceForm::ExternalName(_)));
+            service.map(|service| service.created_s)
         };
         if points(old) != points(new) {
             self.mark_addresses(&key, new, cause, dirty);
         }
     }
 
-    /// Marks the external addresses of a Service before and after a change.
+    /// Marks the external addresses of a Service before and after a change, also those whose kind changed.
     fn outer_changed(
         &mut self,
         key: &ObjectKey,
@@ -352,15 +382,14 @@ impl State {
         dirty: &mut Dirty,
     ) {
         let (before, after) = (outer_addresses(old), outer_addresses(new));
-        for gone in before.iter().filter(|address| !after.contains(address)) {
+        for gone in before.difference(&after) {
             self.outer_holders.release(key, *gone);
             dirty.address(*gone, cause);
         }
-        let come = after.iter().filter(|address| !before.contains(address));
-        self.outer_holders.hold(key, come.clone());
-        for come in come {
-            dirty.address(*come, cause);
-        }
+        self.outer_holders.hold(key, after.difference(&before));
+        dirty.addresses(after.difference(&before), cause);
+        let (before, after) = (load_balanced(old), load_balanced(new));
+        dirty.addresses(before.symmetric_difference(&after), cause);
     }
 
     /// Updates the holders of the addresses that one part of a Service (its cluster IPs, one slice) had before and
@@ -388,6 +417,12 @@ impl State {
         self.pods.has(at)
     }
 
+    /// Whether a pod of any namespace has an address.
+    #[must_use]
+    pub fn is_of_pods(&self, address: IpAddr) -> bool {
+        self.pods.is_any_at(address)
+    }
+
     /// The first pod of a namespace that has an address.
     #[must_use]
     pub fn client(&self, at: &PodAddress) -> Option<Client> {
@@ -409,10 +444,19 @@ fn cluster_ips(service: &Service) -> &[IpAddr] {
 }
 
 /// The addresses at which a Service is reached from outside.
-fn outer_addresses(service: Option<&Service>) -> &[IpAddr] {
-    service
-        .and_then(|service| service.external.as_ref())
-        .map_or(&[], |external| &external.addresses)
+fn outer_addresses(service: Option<&Service>) -> BTreeSet<IpAddr> {
+    let external = service.and_then(|service| service.external.as_ref());
+    let addresses = external.into_iter().flat_map(|it| it.all_addresses());
+    addresses.collect()
+}
+
+/// The addresses that a load balancer gave a Service. They have PTRs in any case, those of `externalIPs` only by an option.
+fn load_balanced(service: Option<&Service>) -> BTreeSet<IpAddr> {
+    let external = service.and_then(|service| service.external.as_ref());
+    external
+        .into_iter()
+        .flat_map(|it| it.addresses.iter().copied())
+        .collect()
 }
 
 /// Whether two Services are equal apart from their origins.

@@ -50,12 +50,13 @@ pub fn render_import<'a>(
 }
 
 /// The PTR records of an address that no Service of the cluster itself holds, given the exposed imports that hold it,
-/// each with its slices. An import's own address points to the import; otherwise each headless import adds its
+/// each with its slices. Only imports of namespaces to which the address belongs count, by `owns`. An import's own address points to the import; otherwise each headless import adds its
 /// endpoint's name. `zone` is the clusterset zone of the targets.
 #[must_use]
 pub fn import_pointers<'a, S>(
     address: IpAddr,
     holders: &[(&'a ServiceImport, S)],
+    owns: impl Fn(&str) -> bool,
     zone: &Name,
     ttl: Ttl,
     limits: &RecordLimits,
@@ -63,17 +64,14 @@ pub fn import_pointers<'a, S>(
 where
     S: Iterator<Item = &'a EndpointSlice> + Clone,
 {
-    let has_own = |import: &ServiceImport| match &import.form {
-        ImportForm::ClusterSetIp(addresses) => addresses.contains(&address),
-        ImportForm::Headless => false,
-    };
-    let mut targets: BTreeSet<Name> = holders
-        .iter()
-        .filter(|(import, _)| has_own(import))
+    let owned = { holders.iter() }.filter(|(import, _)| owns(&import.key.namespace));
+    let mut targets: BTreeSet<Name> = owned
+        .clone()
+        .filter(|(import, _)| has_own_address(import, address))
         .filter_map(|(import, _)| service_name(&import.key, zone).ok())
         .collect();
     if targets.is_empty() {
-        for (import, slices) in holders {
+        for (import, slices) in owned {
             if import.form == ImportForm::Headless {
                 targets.extend(endpoint_names(
                     import,
@@ -93,6 +91,15 @@ where
         rdata: Rdata::name(target),
     };
     targets.iter().take(limits.rrset).map(pointer).collect()
+}
+
+/// Whether an address is one of an import's own.
+#[must_use]
+pub fn has_own_address(import: &ServiceImport, address: IpAddr) -> bool {
+    match &import.form {
+        ImportForm::ClusterSetIp(addresses) => addresses.contains(&address),
+        ImportForm::Headless => false,
+    }
 }
 
 /// The names of an import's endpoints that have an address.

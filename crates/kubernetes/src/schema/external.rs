@@ -5,6 +5,9 @@
 //! several hosts is used, and none if there are addresses; the SRV records name every host. With `headless`, the
 //! endpoints of all other Services have names, and headless Services have the addresses of their endpoints.
 //! ExternalName Services have no endpoints here either.
+//!
+//! Whoever may write a Service chooses its `externalIPs`, and needs no right to these addresses. So they count only
+//! with `external_ips`.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,6 +28,27 @@ pub struct ExternalSettings {
     pub ttl: Ttl,
     /// Whether endpoints have names.
     pub headless: bool,
+    /// Whether `externalIPs` of Services are published.
+    pub external_ips: bool,
+}
+
+impl ExternalSettings {
+    /// The published addresses of a Service outside.
+    fn addresses(&self, external: &External) -> Vec<IpAddr> {
+        match self.external_ips {
+            true => external
+                .all_addresses()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+            false => external.addresses.to_vec(),
+        }
+    }
+
+    /// Whether something of what a Service has outside is published.
+    fn publishes(&self, external: &External) -> bool {
+        self.external_ips || !external.addresses.is_empty() || !external.hosts.is_empty()
+    }
 }
 
 /// The name of a Service in an external zone: `service.namespace.zone`.
@@ -56,7 +80,16 @@ pub fn render_external<'a>(
 ) -> Rendered {
     let mut out = Rendered::default();
     let is_alias = matches!(service.form, ServiceForm::ExternalName(_));
-    if service.external.is_none() && (is_alias || !settings.headless) {
+    let left_out = { service.external.as_ref() }
+        .filter(|it| !settings.external_ips && !it.external_ips.is_empty());
+    if left_out.is_some() {
+        let message = format!(
+            "its externalIPs are not published in {zone}: write `external_ips` in k8s_external if its author may choose them"
+        );
+        out.report(Kind::Service, &service.key, message);
+    }
+    let external = { service.external.as_ref() }.filter(|it| settings.publishes(it));
+    if external.is_none() && (is_alias || !settings.headless) {
         return out;
     }
     let base = match external_name(&service.key, zone) {
@@ -69,11 +102,13 @@ pub fn render_external<'a>(
     };
     let reserved = is_reserved(&service.key, &base, settings, reserved);
     let mut writer = Writer::at(base, service, settings.ttl, limits);
-    match &service.external {
-        Some(external) => writer.outside(external),
+    match external {
+        Some(external) => writer.outside(&settings.addresses(external), external),
         None => writer.endpoints(slices, service.form == ServiceForm::Headless),
     }
-    let mut out = writer.finish();
+    let Rendered { records, problems } = writer.finish();
+    out.records = records;
+    out.problems.extend(problems);
     if reserved && !out.records.is_empty() {
         out.records.clear();
         let message = format!("it has no name in {zone}: the zone has its own names there");
@@ -84,17 +119,17 @@ pub fn render_external<'a>(
 
 impl Writer<'_> {
     /// Adds the records of external addresses and host names.
-    fn outside(&mut self, external: &External) {
+    fn outside(&mut self, addresses: &[IpAddr], external: &External) {
         let hosts = self.hosts(external);
-        if external.addresses.is_empty() {
+        if addresses.is_empty() {
             if let Some(first) = hosts.first() {
                 self.alias_of(first);
             }
         } else {
-            self.addresses_at_base(&external.addresses);
+            self.addresses_at_base(addresses);
             self.ports_at_base();
         }
-        let left_out = if external.addresses.is_empty() {
+        let left_out = if addresses.is_empty() {
             hosts.len().saturating_sub(1)
         } else {
             hosts.len()
@@ -158,6 +193,10 @@ pub fn external_pointers<'a>(
     limits: &RecordLimits,
 ) -> Vec<Record> {
     let targets: BTreeSet<Name> = holders
+        .filter(|service| {
+            let external = service.external.as_ref();
+            external.is_some_and(|it| settings.addresses(it).contains(&address))
+        })
         .filter_map(|service| {
             let base = external_name(&service.key, zone).ok()?;
             (!is_reserved(&service.key, &base, settings, reserved)).then_some(base)
@@ -184,6 +223,7 @@ mod tests {
     fn said(port: &str, addresses: &[&str], hosts: &[&str]) -> (Vec<String>, Vec<String>) {
         let external = External {
             addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            external_ips: [].into(),
             hosts: hosts.iter().map(|it| (*it).into()).collect(),
         };
         let service = Service {
@@ -203,6 +243,7 @@ mod tests {
             apex_label: "dns".to_owned(),
             ttl: Ttl::decode(5),
             headless: false,
+            external_ips: false,
         };
         let zone = Name::parse("z").unwrap();
         let out = render_external(

@@ -13,7 +13,7 @@ use crate::facts::{
     Endpoint, EndpointSlice, ImportForm, Port, Service, ServiceForm, ServiceImport, SliceForm,
 };
 
-/// The most records of an RRset and of a Service. Each is at least 1.
+/// The most records of an RRset, of a Service and of a namespace. Each is at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordLimits {
     /// The most records of an RRset that comes from objects. The first in canonical order (RFC 4034 section 6.3) are
@@ -22,6 +22,9 @@ pub struct RecordLimits {
     /// The most records of a Service or ServiceImport in a zone. Endpoints are left out from the end: of the slices by
     /// name, of the endpoints by their order in the slice.
     pub service: usize,
+    /// The most records of a namespace in a zone, counted before those of its RRsets are limited. The oldest objects have
+    /// room.
+    pub namespace: usize,
 }
 
 impl RecordLimits {
@@ -36,6 +39,9 @@ impl RecordLimits {
     pub const DEFAULT: Self = Self {
         rrset: 4000,
         service: 20_000,
+        // Kubernetes is made for 5000 Services and 3000 pods in a namespace (its scalability thresholds): with two named
+        // ports each some 40 000 records.
+        namespace: 100_000,
     };
 }
 
@@ -136,6 +142,57 @@ pub fn import_is_cut<'a>(
     let is_headless = import.form == ImportForm::Headless;
     let own = own_records_of_import(&import.form, &import.ports);
     exceeds(limits.service.saturating_sub(own), slices, is_headless)
+}
+
+/// The number of records for which a Service asks in a zone of the cluster or outside, at most `limits.service`.
+#[must_use]
+pub fn records_of_service<'a>(
+    service: &Service,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    limits: &RecordLimits,
+) -> usize {
+    let is_headless = service.form == ServiceForm::Headless;
+    let own = own_records(&service.form, &service.ports);
+    let inside = match service.form {
+        ServiceForm::ExternalName(_) => own,
+        ServiceForm::ClusterIp(_) | ServiceForm::Headless | ServiceForm::Pending => {
+            own.saturating_add(records_of_slices(slices, is_headless))
+        }
+    };
+    let outside = service.external.as_ref().map_or(0, |external| {
+        let named = service.ports.iter().filter(|port| !port.name.is_empty());
+        let of_hosts = external.hosts.len().saturating_mul(1 + named.count());
+        external.all_addresses().count() + records_of_ports(&service.ports) + of_hosts
+    });
+    inside.max(outside).min(limits.service)
+}
+
+/// As [`records_of_service`], for a ServiceImport.
+#[must_use]
+pub fn records_of_import<'a>(
+    import: &ServiceImport,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    limits: &RecordLimits,
+) -> usize {
+    let is_headless = import.form == ImportForm::Headless;
+    let own = own_records_of_import(&import.form, &import.ports);
+    let all = own.saturating_add(records_of_slices(slices, is_headless));
+    all.min(limits.service)
+}
+
+/// The number of records for which the endpoints of slices ask. An endpoint with a host name has one.
+fn records_of_slices<'a>(
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    is_headless: bool,
+) -> usize {
+    let of_slice = |slice: &EndpointSlice| match slice.form {
+        SliceForm::Fqdn => slice.endpoints.len(),
+        SliceForm::Ipv4 | SliceForm::Ipv6 => {
+            let addresses: usize = slice.endpoints.iter().map(|it| it.addresses.len()).sum();
+            addresses.saturating_mul(records_of_address(slice, is_headless))
+        }
+    };
+    slices.map(of_slice).fold(0, usize::saturating_add)
 }
 
 /// Whether the addresses of slices ask for more records than there is room.
@@ -248,6 +305,7 @@ mod tests {
         let without = RecordLimits {
             rrset: usize::MAX,
             service: usize::MAX,
+            namespace: usize::MAX,
         };
         let all = rendered(&both, &without);
         assert_eq!(all.records.len(), 302_000);
@@ -289,6 +347,7 @@ mod tests {
         let limits = RecordLimits {
             rrset: 100,
             service: 29,
+            ..RecordLimits::DEFAULT
         };
         let out = rendered(&both, &limits);
         // Five records for each endpoint: five of ten fit.
@@ -297,7 +356,7 @@ mod tests {
         let held = |last: u8| {
             let holders = [(&both.0, std::iter::once(&both.1))];
             let address = IpAddr::from([10, 0, 0, last]);
-            pointers(address, &holders, &zone, Ttl::decode(5), &limits).len()
+            pointers(address, &holders, |_| true, &zone, Ttl::decode(5), &limits).len()
         };
         assert_eq!(
             (0..10).map(held).collect::<Vec<_>>(),
@@ -309,6 +368,7 @@ mod tests {
             let limits = RecordLimits {
                 rrset: 1,
                 service: 50,
+                ..RecordLimits::DEFAULT
             };
             assert_eq!(service_is_cut(&both.0, slices, &limits), is_cut);
         }

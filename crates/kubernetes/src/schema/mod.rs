@@ -10,24 +10,30 @@ mod endpoint;
 mod external;
 mod front;
 mod limits;
+mod owner;
 mod parse_name;
 mod pod;
 mod reverse;
+mod room;
 mod service;
 
 pub use apex::{ApexSettings, NameServer, apex_records, soa};
 pub use catalog::{CATALOG_TTL, CatalogLabels, CatalogMember, catalog_records, invalid};
-pub use clusterset::{import_pointers, render_import};
+pub use clusterset::{has_own_address, import_pointers, render_import};
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
-pub use front::{Front, outer_addresses_in_front, servers_in_front};
-pub use limits::{RecordLimits, import_is_cut, service_is_cut};
+pub use front::{Front, InFront, Trusted, outer_addresses_in_front, servers_in_front};
+pub use limits::{
+    RecordLimits, import_is_cut, records_of_import, records_of_service, service_is_cut,
+};
+pub use owner::{Claim, Owners, foreign_address};
 pub use parse_name::{
     Below, Branch, NAME_SERVER, ObjectName, ParsedName, TOPOLOGY, TopologyRule, ZoneForm,
     parse_name, topology_text,
 };
 pub use pod::{pod_address, pod_name, pod_record};
-pub use reverse::pointers;
+pub use reverse::{has_cluster_ip, pointers};
+pub use room::Rooms;
 pub use service::{render_service, service_name};
 
 use std::fmt;

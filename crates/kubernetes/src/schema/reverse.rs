@@ -1,7 +1,7 @@
 //! The PTR records of one address (DNS-Based Service Discovery for Kubernetes 1.1.0, sections 2.3.3 and 2.4.3).
 //!
-//! A cluster IP points to its Service. For other addresses, every Service with a ready endpoint at the address gets
-//! one PTR to the endpoint's name. Services that are hidden or missing, and aliases, get none: no PTR leads to a name
+//! A cluster IP points to its Service. For other addresses, every Service with a ready endpoint at the address, in a
+//! namespace that owns it, gets one PTR to the endpoint's name. Services that are hidden or missing, and aliases, get none: no PTR leads to a name
 //! that does not exist.
 
 use std::collections::BTreeSet;
@@ -13,12 +13,13 @@ use crate::facts::{EndpointSlice, Service, ServiceForm};
 use crate::schema::limits::{own_records, published};
 use crate::schema::{RecordLimits, endpoint_label, service_name};
 
-/// The PTR records of an address, given the exposed Services that hold it, each with its slices. `zone` is the
-/// forward zone of the targets.
+/// The PTR records of an address, given the exposed Services that hold it, each with its slices. Endpoints count in the
+/// namespaces to which the address belongs, by `owns`. `zone` is the forward zone of the targets.
 #[must_use]
 pub fn pointers<'a, S>(
     address: IpAddr,
     holders: &[(&'a Service, S)],
+    owns: impl Fn(&str) -> bool,
     zone: &Name,
     ttl: Ttl,
     limits: &RecordLimits,
@@ -33,7 +34,8 @@ where
         .filter_map(|(service, _)| service_name(&service.key, zone).ok())
         .collect();
     if targets.is_empty() {
-        for (service, slices) in holders {
+        let own = { holders.iter() }.filter(|(service, _)| owns(&service.key.namespace));
+        for (service, slices) in own {
             targets.extend(endpoint_names(
                 service,
                 slices.clone(),
@@ -56,7 +58,8 @@ where
 }
 
 /// Whether an address is one of a Service's cluster IPs.
-fn has_cluster_ip(service: &Service, address: IpAddr) -> bool {
+#[must_use]
+pub fn has_cluster_ip(service: &Service, address: IpAddr) -> bool {
     match &service.form {
         ServiceForm::ClusterIp(addresses) => addresses.contains(&address),
         ServiceForm::Headless | ServiceForm::ExternalName(_) | ServiceForm::Pending => false,

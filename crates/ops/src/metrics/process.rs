@@ -36,6 +36,7 @@ counts! {
         programming_seconds PROGRAMMING_SECONDS: Histogram = commit_seconds();
         dns_programming_seconds DNS_PROGRAMMING_SECONDS: Family<Labels, Histogram, fn() -> Histogram> = Family::new_with_constructor(dns_programming_seconds);
         commit_failures COMMIT_FAILURES: Counter;
+        dropped_early DROPPED_EARLY: Family<Labels, Counter>;
         peers_ahead PEERS_AHEAD: Family<Labels, Counter>;
         problems OBJECT_PROBLEMS: Gauge;
         health_seconds HEALTH_DURATION: Histogram = Histogram::new(HEALTH_BUCKETS);
@@ -82,6 +83,15 @@ impl Metrics {
     pub fn count_gate(&self, zone: &str, outcome: &str) {
         let labels = vec![("zone", zone.to_owned()), ("outcome", outcome.to_owned())];
         self.counts.gate.get_or_create(&labels).inc();
+    }
+
+    /// Counts versions that were dropped from the history before their time.
+    pub fn count_dropped_early(&self, zone: &str, versions: u64) {
+        let labels = vec![("zone", zone.to_owned())];
+        self.counts
+            .dropped_early
+            .get_or_create(&labels)
+            .inc_by(versions);
     }
 
     /// Counts a peer with a later serial than ours.

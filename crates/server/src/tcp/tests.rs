@@ -4,6 +4,7 @@ use dns::Rtype;
 use dns::testing::{answers, ixfr, key, query};
 use dns::tsig;
 use ops::testing::{NOW, soon};
+use tokio::net::TcpSocket;
 use zone::testing::{contents, publish, zone};
 
 use super::*;
@@ -193,6 +194,37 @@ async fn idle_connections_make_room_for_new_ones() {
     assert!(idle[0].receive().await.is_none());
     assert!(ask(&mut idle[1]).await);
     assert_eq!(running.stats.tcp_refused.get(), 1);
+}
+
+/// security 9: "no places reserved for secondaries".
+#[tokio::test]
+async fn security_09_a_place_is_kept_for_peers_that_transfer_names() {
+    let mut setup = Setup::small();
+    setup.access = vec!["127.0.0.1"];
+    setup.settings.tcp = TcpSettings {
+        max_connections: 8,
+        max_per_client: 8,
+        ..TcpSettings::default()
+    };
+    let running = setup.start();
+    let mut open = Vec::new();
+    let mut connect = async |from: [u8; 4]| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let mut client = Client(socket.connect(running.address).await.unwrap());
+        client.send(&query(1, "www.z.", Rtype::A)).await;
+        assert!(client.receive().await.is_some());
+        open.push(client);
+    };
+    // The eighth stranger has the place of the one that was idle for longest.
+    for _ in 0..8 {
+        connect([127, 0, 0, 2]).await;
+    }
+    assert_eq!(running.stats.tcp_refused.get(), 1);
+    until(|| running.stats.tcp_open.get() == 7).await;
+    connect([127, 0, 0, 1]).await;
+    assert_eq!(running.stats.tcp_refused.get(), 1);
+    assert_eq!(running.stats.tcp_open.get(), 8);
 }
 
 /// security 9: "no age limit".
@@ -393,4 +425,20 @@ async fn queries_that_wait_for_others_take_no_place_of_transfers_and_hold_up_no_
     assert_eq!(nothing, Err(ErrorKind::WouldBlock));
     running.cancel.cancel();
     soon(async { while running.tasks.join_next().await.is_some() {} }).await;
+}
+
+#[tokio::test]
+async fn a_request_gets_memory_as_it_comes_and_not_by_the_length_that_it_announces() {
+    let mut request = Vec::new();
+    let mut half: &[u8] = b"\xff\xff\x00\x01\x01\x00";
+    let read = read_request(&mut half, &mut request).await;
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert!(request.capacity() < 1024, "{}", request.capacity());
+    let long = [&[0xff, 0xff][..], &vec![7; 65_535], &[0, 12], &[8; 12]].concat();
+    let mut both = long.as_slice();
+    assert!(read_request(&mut both, &mut request).await.unwrap());
+    assert_eq!(request, [7; 65_535]);
+    assert!(read_request(&mut both, &mut request).await.unwrap());
+    assert_eq!(request, [8; 12]);
+    assert!(!read_request(&mut both, &mut request).await.unwrap());
 }

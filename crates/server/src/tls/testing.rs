@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer,
+    KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
@@ -36,13 +39,39 @@ impl Authority {
 
     /// A certificate for a name.
     pub(crate) fn pair(&self, name: &str) -> Pair {
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        self.numbered(name, None)
+    }
+
+    /// A certificate for a name, with this number or any.
+    pub(crate) fn numbered(&self, name: &str, number: Option<u64>) -> Pair {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.serial_number = number.map(SerialNumber::from);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
         Pair {
             certificate,
             key: key.serialize_pem(),
         }
+    }
+
+    /// The list of revoked certificates, by their numbers, that ends with this year.
+    pub(crate) fn revoked(&self, numbers: &[u64], year: i32) -> Vec<u8> {
+        let revoked = numbers.iter().map(|number| RevokedCertParams {
+            serial_number: SerialNumber::from(*number),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 1),
+            next_update: date_time_ymd(year, 12, 31),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let signed = list.signed_by(&self.issuer).unwrap();
+        signed.pem().unwrap().into_bytes()
     }
 
     /// The server's files, with a certificate of this authority.
@@ -53,6 +82,7 @@ impl Authority {
             key: key.into_bytes(),
             clients: clients.map(|is_required| TlsClients {
                 authorities: self.pem.clone().into_bytes(),
+                revoked: None,
                 is_required,
             }),
         }

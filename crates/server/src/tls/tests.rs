@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream as ClientStream;
 use transfer::{Peers, Rule, TlsDemand};
 use zone::testing::zone;
 
-use super::testing::Authority;
+use super::testing::{Authority, Pair};
 use super::*;
 use crate::Listener;
 use crate::testing::{self, Running, Setup};
@@ -202,6 +202,71 @@ async fn f06_a_certificate_may_be_required_of_every_client() {
     let config = authority.client(&["dot"], Some(&pair));
     let mut client = secure.connect(&config, "ns.example").await.unwrap();
     assert_eq!(client.ask(&axfr()).await.unwrap(), (0, 3));
+}
+
+/// RFC 5280 section 5: what is on the list is refused; so is everybody once nobody knows any more.
+#[tokio::test]
+async fn f06_a_revoked_certificate_is_refused_and_so_is_any_when_the_list_is_too_old() {
+    let authority = Authority::new();
+    let [old, new] =
+        [(7, "old"), (8, "new")].map(|(number, name)| authority.numbered(name, Some(number)));
+    let base = authority.material("ns.example", Some(false));
+    let material = |list: Option<Vec<u8>>| {
+        let mut material = base.clone();
+        material.clients.as_mut().unwrap().revoked = list;
+        material
+    };
+    let secure = Secure::start(&material(None), small(), TlsDemand::Free);
+    let is_served = async |pair: Option<&Pair>| {
+        let config = authority.client(&["dot"], pair);
+        let mut client = secure.connect(&config, "ns.example").await.unwrap();
+        client.ask(&axfr()).await.ok() == Some((0, 3))
+    };
+    let served = async || {
+        [
+            is_served(Some(&old)).await,
+            is_served(Some(&new)).await,
+            is_served(None).await,
+        ]
+    };
+    assert_eq!(served().await, [true, true, true], "without a list");
+    let far = 2100;
+    for (what, list, want) in [
+        (
+            "one is revoked",
+            authority.revoked(&[7], far),
+            [false, true, true],
+        ),
+        (
+            "the other is",
+            authority.revoked(&[9, 8], far),
+            [true, false, true],
+        ),
+        (
+            "it has ended",
+            authority.revoked(&[], 2024),
+            [false, false, true],
+        ),
+        (
+            "it is another's",
+            Authority::new().revoked(&[], far),
+            [false, false, true],
+        ),
+    ] {
+        secure.identity.replace(&material(Some(list))).unwrap();
+        assert_eq!(served().await, want, "{what}");
+    }
+    assert_eq!(secure.running.stats.tls_failed.get(), 6);
+    for list in [
+        "",
+        "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+    ] {
+        let broken = secure.identity.replace(&material(Some(list.into())));
+        assert!(
+            matches!(broken, Err(TlsError::Revoked | TlsError::Verifier(_))),
+            "{broken:?}"
+        );
+    }
 }
 
 #[tokio::test]

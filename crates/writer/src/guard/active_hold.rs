@@ -1,6 +1,6 @@
 //! An operator's hold in the guard: the zone waits, or goes back to an old content, until the hold ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ops::TimeText;
@@ -103,7 +103,7 @@ impl Guard {
             && let Some(version) = zone.current()
         {
             // The content from the sources is kept beside the served one.
-            let kept = || Kept::new(now, version.contents.clone(), 0);
+            let kept = || Kept::new(now, version.contents.clone(), BTreeMap::new());
             self.kept.get_or_insert_with(kept);
         }
         let (mut waiting, mut target) = (Vec::new(), target);
@@ -131,8 +131,8 @@ impl Guard {
         if let (Some(rollback), Some(version)) = (hold.rollback, zone.current()) {
             let served = &version.contents;
             let (contents, owners) = base.unwrap_or_else(|| (served.clone(), BTreeSet::new()));
-            let mut kept = Kept::new(now, contents, 0);
-            kept.rebase(served, &owners, &rollback.end(CLOCK));
+            let mut kept = Kept::new(now, contents, BTreeMap::new());
+            kept.rebase(served, &owners, &rollback.end(CLOCK), &self.rule);
             self.kept = Some(kept);
         }
         self.active_hold = Some(ActiveHold {
@@ -178,7 +178,7 @@ impl Guard {
         };
         active_hold.target = None;
         if let Some(kept) = &mut self.kept {
-            kept.since = now;
+            kept.restart_time(now);
             if let Some(rollback) = &active_hold.hold.rollback {
                 kept.name_end(&rollback.end(by));
             }
@@ -212,7 +212,7 @@ impl Guard {
             active_hold.hold.rollback,
         ) {
             let end = rollback.end(active_hold.ended_by.as_deref().unwrap_or(CLOCK));
-            kept.rebase(&version.contents, &target.owners, &end);
+            kept.rebase(&version.contents, &target.owners, &end, &self.rule);
         }
         if !active_hold.is_told {
             active_hold.is_told = true;
@@ -232,7 +232,9 @@ impl Guard {
                 let apex = zone.apex();
                 let why = &held.why;
                 let again = match why {
-                    Why::Shrinks { .. } => format!("; to publish it: zonewright release {apex}"),
+                    Why::Shrinks { .. } | Why::SharesShrink(_) => {
+                        format!("; to publish it: zonewright release {apex}")
+                    }
                     Why::Unsound { .. } | Why::OnHold { .. } => String::new(),
                 };
                 result = Err(format!(

@@ -2,26 +2,78 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dns::Name;
 use ops::TimeText;
 use provenance::{Cause, Verb};
 use tokio::sync::oneshot;
 use zone::check::Fault;
-use zone::gate::{GateSettings, Why, counts, lost};
+use zone::gate::{GateSettings, HeldShare, Loss, Share, Verdict, Why, counts, lost};
 use zone::hold::resumed;
-use zone::{Contents, Draft, Node};
+use zone::{Contents, Draft, Edit, Node};
 
-use super::{GateEvent, Key, Now};
+use super::shares::ShareRule;
+use super::{GateEvent, Holds, Key, Now, millis_of};
 use crate::callers::Released;
 use crate::zone_edit::ZoneDraft;
 
 /// An owner that differs from the served version.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Touched {
     tag: u32,
     /// Its lost records that count.
     lost: usize,
+    /// Whose owner it is.
+    share: Option<Share>,
+}
+
+/// The owners of a share that differ from the served version.
+#[derive(Debug, Default)]
+struct Group {
+    /// The sum of their losses.
+    lost: usize,
+    owners: BTreeSet<Key>,
+    /// When one of them may cause a version; `None`: at once.
+    due: Option<Instant>,
+}
+
+/// The way in which a kept draft, or a part of it, leaves with the next commit.
+#[derive(Debug)]
+pub(super) enum Leaving {
+    /// All of it.
+    All(GateEvent),
+    /// All but the held shares. These are let out because their time is over.
+    Part(BTreeSet<Share>),
+}
+
+/// What the gate would do with a change.
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    /// What the zone loses.
+    pub(super) zone: Loss,
+}
+
+impl Judged {
+    /// What a held share loses.
+    pub(super) fn loss_of(&self, share: &Share) -> Loss {
+        match &self.verdict {
+            Verdict::HoldsShares(held) => held.get(share).copied().unwrap_or_default(),
+            Verdict::Passes | Verdict::HoldsZone => Loss::default(),
+        }
+    }
+
+    /// Lost records and records before of what would be held.
+    pub(super) fn held_loss(&self) -> Option<(usize, usize)> {
+        match &self.verdict {
+            Verdict::Passes => None,
+            Verdict::HoldsZone => Some((self.zone.lost, self.zone.before)),
+            Verdict::HoldsShares(held) => {
+                let sum = |(lost, before), it: &Loss| (lost + it.lost, before + it.before);
+                Some(held.values().fold((0, 0), sum))
+            }
+        }
+    }
 }
 
 /// A draft that is not published yet.
@@ -30,41 +82,94 @@ pub(super) struct Kept {
     pub(super) contents: Contents,
     /// The owners that differ from the served version.
     touched: BTreeMap<Key, Touched>,
-    /// The sum of their losses.
-    lost: usize,
+    /// The same owners, by share.
+    groups: BTreeMap<Option<Share>, Group>,
     /// Groups of causes, by tag.
     causes: Vec<Vec<Cause>>,
     /// Faults by owner.
     pub(super) faults: BTreeMap<Key, Vec<Fault>>,
-    /// Losses that passed shortly before and count too.
-    pub(super) carried: usize,
+    /// Losses that passed shortly before and count too, by share.
+    pub(super) carried: BTreeMap<Option<Share>, usize>,
     pub(super) since: Now,
-    /// The event that publishes it with the next commit.
-    pub(super) leaves: Option<GateEvent>,
+    /// Since when the gate holds the whole zone.
+    zone_since: Option<Now>,
+    /// Since when it holds single shares.
+    shares_since: BTreeMap<Share, Now>,
+    /// Whether the gate has decided about it.
+    is_judged: bool,
+    /// The lost records that the gate holds.
+    held_records: usize,
+    /// When the pace of versions lets out what the gate lets out.
+    pub(super) waits_until: Option<Instant>,
+    /// What leaves with the next commit.
+    pub(super) leaves: Option<Leaving>,
     /// The operator that released it.
     pub(super) released_by: Option<Arc<str>>,
     /// Callers that wait for the release.
     pub(super) asked: Vec<oneshot::Sender<Released>>,
-    /// Whether it was reported as held.
+    /// Whether it was reported as held as a whole.
     pub(super) is_told: bool,
+    /// The shares that were reported as held.
+    pub(super) told_shares: BTreeSet<Share>,
+    /// Whether the rest of it has left.
+    pub(super) is_rest: bool,
+    /// Causes of a version that an earlier part has named already, and those that the leaving part names.
+    pub(super) named: [Vec<Cause>; 2],
 }
 
 impl Kept {
     /// No change yet to the served contents.
-    pub(super) const fn new(since: Now, contents: Contents, carried: usize) -> Self {
+    pub(super) const fn new(
+        since: Now,
+        contents: Contents,
+        carried: BTreeMap<Option<Share>, usize>,
+    ) -> Self {
         Self {
             contents,
             touched: BTreeMap::new(),
-            lost: 0,
+            groups: BTreeMap::new(),
             causes: Vec::new(),
             faults: BTreeMap::new(),
             carried,
             since,
+            zone_since: None,
+            shares_since: BTreeMap::new(),
+            is_judged: false,
+            held_records: 0,
+            waits_until: None,
             leaves: None,
             released_by: None,
             asked: Vec::new(),
             is_told: false,
+            told_shares: BTreeSet::new(),
+            is_rest: false,
+            named: [Vec::new(), Vec::new()],
         }
+    }
+
+    /// Removes an owner from those that differ.
+    fn forget(&mut self, key: &Key) -> Option<Touched> {
+        let known = self.touched.remove(key)?;
+        if let Some(group) = self.groups.get_mut(&known.share) {
+            group.lost -= known.lost;
+            group.owners.remove(key);
+            if group.owners.is_empty() {
+                self.groups.remove(&known.share);
+            }
+        }
+        Some(known)
+    }
+
+    /// Adds an owner that differs, and may cause a version at this time; `None`: at once.
+    fn touch(&mut self, key: Key, touched: Touched, due: Option<Instant>) {
+        let group = self.groups.entry(touched.share.clone()).or_default();
+        group.due = match group.owners.is_empty() {
+            true => due,
+            false => group.due.min(due),
+        };
+        group.lost += touched.lost;
+        group.owners.insert(key.clone());
+        self.touched.insert(key, touched);
     }
 
     /// Goes on to the contents of a draft. `faults` holds what is wrong at owners where that may differ.
@@ -73,13 +178,14 @@ impl Kept {
         served: &Contents,
         draft: ZoneDraft,
         faults: BTreeMap<Key, Vec<Fault>>,
+        rule: &ShareRule,
+        due: impl Fn(&Key, Option<&Share>) -> Instant,
     ) {
         let ZoneDraft { draft, causes } = draft;
         let first = u32::try_from(self.causes.len()).expect("fewer than 2^32 groups are held");
         for (key, tag) in owners_of(&draft) {
-            let known = self.touched.remove(&key);
+            let known = self.forget(&key);
             let before = known.map_or(0, |known| known.lost);
-            self.lost -= before;
             let (old, new) = (served.get(&key), draft.contents.get(&key));
             if old.map(Node::as_octets) == new.map(Node::as_octets) {
                 continue;
@@ -87,9 +193,9 @@ impl Kept {
             let group = usize::try_from(tag).ok().and_then(|tag| causes.get(tag));
             let is_counted = before > 0 || group.is_some_and(|group| counts(group));
             let lost = if is_counted { lost(old, new) } else { 0 };
-            self.lost += lost;
-            let tag = first + tag;
-            self.touched.insert(key, Touched { tag, lost });
+            let (tag, share) = (first + tag, rule.of_change(&key, old, new));
+            let due = due(&key, share.as_ref());
+            self.touch(key, Touched { tag, lost, share }, Some(due));
         }
         self.contents = draft.contents;
         self.causes.extend(causes);
@@ -100,32 +206,51 @@ impl Kept {
                 self.faults.insert(key, found);
             }
         }
-        // Owners change again and again while something is held: their earlier causes are of no use.
-        if self.causes.len() > 2 * self.touched.len() + 64 {
-            self.compact();
-        }
+        self.compact_if_many();
     }
 
-    /// Goes on beside another content that is served: it differs from the last at these owners. What is
-    /// different for no other reason has this cause, and is no loss.
-    pub(super) fn rebase(&mut self, served: &Contents, owners: &BTreeSet<Key>, cause: &Cause) {
+    /// The served content is another now; it differs from the one before at these owners. An owner that differs only for that
+    /// reason gets this cause, and its records do not count as lost.
+    pub(super) fn rebase(
+        &mut self,
+        served: &Contents,
+        owners: &BTreeSet<Key>,
+        cause: &Cause,
+        rule: &ShareRule,
+    ) {
         let group = u32::try_from(self.causes.len()).expect("fewer than 2^32 groups are held");
         self.causes.push(vec![cause.clone()]);
         for key in owners {
-            let known = self.touched.remove(key);
-            self.lost -= known.map_or(0, |known| known.lost);
+            let known = self.forget(key);
             let (old, new) = (served.get(key), self.contents.get(key));
             if old.map(Node::as_octets) == new.map(Node::as_octets) {
                 continue;
             }
-            let lost = match known {
+            let lost = match &known {
                 Some(known) if known.lost > 0 => lost(old, new),
                 Some(_) | None => 0,
             };
-            self.lost += lost;
             let tag = known.map_or(group, |known| known.tag);
-            self.touched.insert(key.clone(), Touched { tag, lost });
+            let share = rule.of_change(key, old, new);
+            self.touch(key.clone(), Touched { tag, lost, share }, None);
         }
+    }
+
+    /// Begins the time of the gate again.
+    pub(super) fn restart_time(&mut self, now: Now) {
+        self.since = now;
+        self.zone_since = None;
+        self.shares_since.clear();
+        self.is_judged = false;
+    }
+
+    /// The lost records by share, without those that passed before.
+    pub(super) fn losses(&self) -> BTreeMap<Option<Share>, usize> {
+        let groups = self.groups.iter();
+        let losing = groups.filter(|(_, group)| group.lost > 0);
+        losing
+            .map(|(share, group)| (share.clone(), group.lost))
+            .collect()
     }
 
     /// Says how an order ended, where that is the cause.
@@ -159,13 +284,21 @@ impl Kept {
         });
     }
 
-    /// Why it may leave, or why not.
-    pub(super) fn why_not(
-        &self,
+    /// As [`Self::compact`], but not at each change: owners change again and again while something is held, and their earlier
+    /// causes are of no use.
+    fn compact_if_many(&mut self) {
+        if self.causes.len() > 2 * self.touched.len() + 64 {
+            self.compact();
+        }
+    }
+
+    /// Whether all of it may leave, or a part, or why not.
+    pub(super) fn decide(
+        &mut self,
         gate: Option<GateSettings>,
-        before: usize,
+        judged: &Judged,
         now: Now,
-    ) -> Result<GateEvent, Why> {
+    ) -> Result<Leaving, Why> {
         let mut faults = self.faults.values().flatten();
         if let Some(fault) = faults.next() {
             return Err(Why::Unsound {
@@ -174,30 +307,208 @@ impl Kept {
             });
         }
         if let Some(by) = self.released_by.as_ref().filter(|_| !self.asked.is_empty()) {
-            return Ok(GateEvent::Released { by: Arc::clone(by) });
+            return Ok(Leaving::All(GateEvent::Released { by: Arc::clone(by) }));
         }
-        let Some((lost, before)) = self.stopped(gate, before) else {
-            return Ok(GateEvent::Recovered);
+        let first = if self.is_judged { now } else { self.since };
+        self.is_judged = true;
+        let hold = gate.and_then(|gate| gate.hold);
+        let is_over = |since: Now| {
+            let held = now.at.saturating_duration_since(since.at);
+            hold.is_some_and(|hold| held >= hold)
         };
-        let held = now.at.saturating_duration_since(self.since.at);
-        if gate
-            .and_then(|gate| gate.hold)
-            .is_some_and(|hold| held >= hold)
-        {
-            return Ok(GateEvent::Expired);
+        match &judged.verdict {
+            Verdict::Passes => {
+                self.zone_since = None;
+                self.shares_since.clear();
+                Ok(Leaving::All(GateEvent::Recovered))
+            }
+            Verdict::HoldsZone => {
+                let Loss { lost, before } = judged.zone;
+                self.held_records = lost;
+                let since = *self.zone_since.get_or_insert(first);
+                match is_over(since) {
+                    true => Ok(Leaving::All(GateEvent::Expired)),
+                    false => Err(Why::Shrinks { lost, before }),
+                }
+            }
+            Verdict::HoldsShares(held) => {
+                self.held_records = held.values().map(|loss| loss.lost).sum();
+                self.zone_since = None;
+                self.shares_since
+                    .retain(|share, _| held.contains_key(share));
+                for share in held.keys() {
+                    self.shares_since.entry(share.clone()).or_insert(first);
+                }
+                let shares = self.shares_since.iter();
+                let over = shares.filter(|(_, since)| is_over(**since));
+                let over: BTreeSet<Share> = over.map(|(share, _)| share.clone()).collect();
+                if over.len() == held.len() {
+                    return Ok(Leaving::All(GateEvent::Expired));
+                }
+                let is_held = |share: &Option<Share>| {
+                    share
+                        .as_ref()
+                        .is_some_and(|it| held.contains_key(it) && !over.contains(it))
+                };
+                self.carried.retain(|share, _| is_held(share));
+                Ok(Leaving::Part(over))
+            }
         }
-        Err(Why::Shrinks { lost, before })
     }
 
-    /// The records that it loses and those there were, where the gate does not let that pass.
-    pub(super) fn stopped(
+    /// Whether a share stays when a part leaves.
+    fn stays(&self, share: &Option<Share>, over: &BTreeSet<Share>) -> bool {
+        let known = share.as_ref();
+        known.is_some_and(|it| self.shares_since.contains_key(it) && !over.contains(it))
+    }
+
+    /// The shares that stay when a part leaves, each with the time since when.
+    pub(super) fn staying(&self, over: &BTreeSet<Share>) -> impl Iterator<Item = (&Share, &Now)> {
+        let held = self.shares_since.iter();
+        held.filter(|(share, _)| !over.contains(*share))
+    }
+
+    /// The shares that stay when a part leaves, with what they lose and the subtrees that they have.
+    pub(super) fn held_shares(
         &self,
+        over: &BTreeSet<Share>,
         gate: Option<GateSettings>,
-        before: usize,
-    ) -> Option<(usize, usize)> {
-        let lost = self.lost + self.carried;
-        let stops = |gate: GateSettings| self.lost > 0 && gate.stops(before, lost);
-        gate.is_some_and(stops).then_some((lost, before))
+        of: impl Fn(&Share) -> (Loss, Vec<Name>),
+    ) -> Vec<HeldShare> {
+        let hold = gate.and_then(|gate| gate.hold);
+        let held = self.staying(over).map(|(share, since)| {
+            let (loss, subtrees) = of(share);
+            HeldShare {
+                share: share.clone(),
+                subtrees,
+                loss,
+                since_ms: since.ms,
+                until_ms: hold.map(|hold| since.ms.saturating_add(millis_of(hold))),
+            }
+        });
+        held.collect()
+    }
+
+    /// Since when the gate holds the whole zone, or was asked for the first time.
+    pub(super) fn zone_since(&self) -> Now {
+        self.zone_since.unwrap_or(self.since)
+    }
+
+    /// When something of it is let out by itself.
+    pub(super) fn deadline(&self, hold: Duration) -> Option<Instant> {
+        let of_shares = self.shares_since.values().map(|since| since.at).min();
+        let first = self.zone_since.map(|since| since.at).or(of_shares);
+        first?.checked_add(hold)
+    }
+
+    /// Lets changes cause a version at once.
+    pub(super) fn wait_no_longer(&mut self) {
+        for group in self.groups.values_mut() {
+            group.due = None;
+        }
+    }
+
+    /// All shares of it.
+    pub(super) fn all_shares(&self) -> Holds {
+        let shares: Option<BTreeSet<Share>> = self.groups.keys().cloned().collect();
+        shares.map_or(Holds::Zone, Holds::Shares)
+    }
+
+    /// The groups that leave.
+    fn groups_of<'a>(
+        &'a self,
+        leaving: &'a Leaving,
+    ) -> impl Iterator<Item = (&'a Option<Share>, &'a Group)> {
+        let is_leaving = move |share: &Option<Share>| match leaving {
+            Leaving::All(_) => true,
+            Leaving::Part(over) => !self.stays(share, over),
+        };
+        self.groups
+            .iter()
+            .filter(move |(share, _)| is_leaving(share))
+    }
+
+    /// When what leaves may cause a version. `None`: now, because an operator or the clock lets it out, or nothing leaves.
+    pub(super) fn due(&self, leaving: &Leaving) -> Option<Instant> {
+        let is_let_out = match leaving {
+            Leaving::All(event) => *event != GateEvent::Recovered,
+            Leaving::Part(over) => !over.is_empty(),
+        };
+        if is_let_out {
+            return None;
+        }
+        self.groups_of(leaving)
+            .map(|(_, group)| group.due)
+            .min()
+            .flatten()
+    }
+
+    /// The owners that leave, each with its share.
+    pub(super) fn leaving<'a>(
+        &'a self,
+        leaving: &'a Leaving,
+    ) -> impl Iterator<Item = (&'a Key, &'a Share)> {
+        let groups = self.groups_of(leaving);
+        let named = groups.filter_map(|(share, group)| Some((share.as_ref()?, group)));
+        named.flat_map(|(share, group)| group.owners.iter().map(move |key| (key, share)))
+    }
+
+    /// The loss of the part that leaves, by share, without shares whose time is over.
+    pub(super) fn passing(&self, over: &BTreeSet<Share>) -> BTreeMap<Option<Share>, usize> {
+        let mut losses = self.losses();
+        let is_over = |share: &Option<Share>| share.as_ref().is_some_and(|it| over.contains(it));
+        losses.retain(|share, _| !self.stays(share, over) && !is_over(share));
+        losses
+    }
+
+    /// The difference of the part that leaves from what is served. Costs what that part costs.
+    pub(super) fn part(&self, served: &Contents, over: &BTreeSet<Share>) -> ZoneDraft {
+        let mut edit = Edit::new(served);
+        edit.set_soa(self.contents.soa().clone());
+        let mut tags: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut causes = Vec::new();
+        let leaving = self
+            .groups
+            .iter()
+            .filter(|(share, _)| !self.stays(share, over));
+        for key in leaving.flat_map(|(_, group)| &group.owners) {
+            let Some(touched) = self.touched.get(key) else {
+                continue;
+            };
+            let tag = *tags.entry(touched.tag).or_insert_with(|| {
+                let known = usize::try_from(touched.tag).ok();
+                let group = known.and_then(|tag| self.causes.get(tag));
+                causes.push(group.cloned().unwrap_or_default());
+                u32::try_from(causes.len() - 1).unwrap_or(0)
+            });
+            match self.contents.get(key) {
+                Some(node) => edit.set(node.clone(), tag),
+                None => edit.remove(key, tag),
+            }
+        }
+        let draft = edit.finish();
+        if causes.is_empty() && draft.soa_changed {
+            // A change of the SOA alone came with the newest draft.
+            causes.extend(self.causes.last().cloned());
+        }
+        ZoneDraft { draft, causes }
+    }
+
+    /// A part has left.
+    pub(super) fn depart(&mut self, over: &BTreeSet<Share>) {
+        let groups = self.groups.keys().filter(|share| !self.stays(share, over));
+        for share in groups.cloned().collect::<Vec<_>>() {
+            for key in self
+                .groups
+                .remove(&share)
+                .into_iter()
+                .flat_map(|it| it.owners)
+            {
+                self.touched.remove(&key);
+            }
+        }
+        self.shares_since.retain(|share, _| !over.contains(share));
+        self.compact_if_many();
     }
 
     /// Who let it out of the gate, as a cause of the version; `None` where nothing was let out.
@@ -207,15 +518,36 @@ impl Kept {
             GateEvent::Expired => "the clock",
             GateEvent::Held(_)
             | GateEvent::Recovered
+            | GateEvent::ShareOut { .. }
             | GateEvent::OnHold(_)
             | GateEvent::Resumed { .. } => return None,
         };
-        let lost = self.lost + self.carried;
-        let since = TimeText(self.since.ms);
+        let lost = self.held_records;
+        let shares = self.shares_since.values();
+        let first = shares.chain(&self.zone_since).map(|since| since.ms).min();
+        let since = TimeText(first.unwrap_or(self.since.ms));
         let until = until_ms.map(|until| format!(" until {} at most", TimeText(until)));
         let until = until.unwrap_or_default();
         let what = format!("the gate held {lost} lost records since {since}{until}");
         Some(resumed(&what, by))
+    }
+
+    /// The clock lets shares out of the gate, as a cause of the version.
+    pub(super) fn name_shares(&self, over: &BTreeSet<Share>) -> Cause {
+        let groups = self.groups.iter();
+        let leaving =
+            groups.filter(|(share, _)| share.as_ref().is_some_and(|it| over.contains(it)));
+        let lost: usize = leaving.map(|(_, group)| group.lost).sum();
+        let since = over.iter().filter_map(|share| self.shares_since.get(share));
+        let since = TimeText(since.map(|since| since.ms).min().unwrap_or(self.since.ms));
+        let mut named = over.iter();
+        let name = named.next().map(ToString::to_string).unwrap_or_default();
+        let more = match named.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let what = format!("the gate held {lost} lost records of {name}{more} since {since}");
+        resumed(&what, "the clock")
     }
 
     /// The difference from what is served.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use dns::{Name, Record, Rtype};
 use kubernetes::facts::{Dirty, ImportForm, ServiceImport};
-use kubernetes::schema::{import_pointers, render_import, service_name};
+use kubernetes::schema::{Claim, has_own_address, import_pointers, render_import, service_name};
 use provenance::{Kind, ObjectKey};
 use zone::Node;
 
@@ -13,18 +13,10 @@ use super::Renderer;
 use crate::zone_edit::{WholeCauses, ZoneEdit, nodes_of};
 
 impl<'a> Renderer<'a> {
-    /// A visible import: it and its namespace exist, and neither is hidden.
+    /// A visible import with room in its namespace.
     fn exposed_import(&self, key: &ObjectKey) -> Option<&'a ServiceImport> {
-        if !self.plan.sees_namespace(self.state, &key.namespace) {
-            return None;
-        }
-        let import = self.state.import(key)?;
-        let needs_endpoint = match &import.form {
-            ImportForm::ClusterSetIp(_) => self.plan.hides_empty_services,
-            ImportForm::Headless => false,
-        };
-        let mut slices = self.state.slices_of_import(&import.key);
-        (!needs_endpoint || slices.any(|slice| !slice.endpoints.is_empty())).then_some(import)
+        let import = self.plan.sees_import(self.state, key)?;
+        (!self.rooms.is_beyond(Kind::ServiceImport, key)).then_some(import)
     }
 
     /// Renders an import into every clusterset zone.
@@ -42,6 +34,7 @@ impl<'a> Renderer<'a> {
 
     /// The nodes of an import in a clusterset zone, in canonical order. None if it is hidden.
     fn import_nodes(&mut self, key: &ObjectKey, apex: &Name) -> Vec<Node> {
+        self.note_beyond(Kind::ServiceImport.of(key));
         let Some(import) = self.exposed_import(key) else {
             return Vec::new();
         };
@@ -52,7 +45,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// The PTRs of an address to imports, unless the cluster has a PTR for it (KEP-1645).
-    pub(super) fn import_pointers(&self, address: IpAddr) -> Vec<Record> {
+    pub(super) fn import_pointers(&mut self, address: IpAddr) -> Vec<Record> {
         let Some(home) = self.plan.clusterset.first() else {
             return Vec::new();
         };
@@ -63,9 +56,21 @@ impl<'a> Renderer<'a> {
             .filter_map(|key| self.exposed_import(key))
             .map(|import| (import, self.state.slices_of_import(&import.key)))
             .collect();
+        let claims = holders
+            .iter()
+            .filter(|(import, _)| {
+                import.form == ImportForm::Headless || has_own_address(import, address)
+            })
+            .map(|(import, _)| Claim {
+                key: &import.key,
+                created_s: import.created_s,
+            });
+        let (owners, losers) = self.owners(address, Kind::ServiceImport, claims);
+        self.contested.entry(address).or_default().extend(losers);
         import_pointers(
             address,
             &holders,
+            |namespace| owners.contains(namespace),
             &home.name,
             self.plan.ttl,
             &self.plan.limits,

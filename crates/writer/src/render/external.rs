@@ -34,10 +34,11 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// A Service that is visible outside: it exists, and its namespace is visible. Ready endpoints do not matter, as in
-    /// CoreDNS.
+    /// A Service that is visible outside: it exists, its namespace is visible and has room. Ready endpoints do not matter,
+    /// as in CoreDNS.
     fn named_outside(&self, key: &ObjectKey) -> Option<&'a Service> {
-        let is_seen = self.plan.sees_namespace(self.state, &key.namespace);
+        let is_seen = self.plan.sees_namespace(self.state, &key.namespace)
+            && !self.rooms.is_beyond(Kind::Service, key);
         is_seen.then(|| self.state.service(key))?
     }
 

@@ -15,14 +15,21 @@ fn front_plan() -> World {
         addresses: [OURS.parse().unwrap()].into(),
         ports: [5353].into(),
         zones: [0, 1, 2].into(),
+        trusted: Trusted::In("a".into()),
+        named: BTreeMap::new(),
     };
     World::new(plan)
 }
 
 /// A Service in namespace `a`.
 fn service(name: &str, form: ServiceForm) -> Change {
+    service_in("a", name, form)
+}
+
+/// A Service.
+fn service_in(namespace: &str, name: &str, form: ServiceForm) -> Change {
     Change::Applied(Fact::Service(Service {
-        key: ObjectKey::new("a", name),
+        key: ObjectKey::new(namespace, name),
         form,
         ports: [].into(),
         external: None,
@@ -31,11 +38,16 @@ fn service(name: &str, form: ServiceForm) -> Change {
     }))
 }
 
-/// A slice of a Service with endpoints at these addresses and this port.
+/// A slice of a Service in namespace `a` with endpoints at these addresses and this port.
 fn slice(service: &str, addresses: &[&str], port: u16) -> Change {
+    slice_in("a", service, addresses, port)
+}
+
+/// A slice of a Service.
+fn slice_in(namespace: &str, service: &str, addresses: &[&str], port: u16) -> Change {
     let endpoint = |address: &&str| Endpoint::at([address.parse().unwrap()]);
     Change::Applied(Fact::EndpointSlice(EndpointSlice {
-        key: ObjectKey::new("a", &format!("{service}-1")),
+        key: ObjectKey::new(namespace, &format!("{service}-1")),
         service: Some(service.into()),
         form: SliceForm::Ipv4,
         ports: [SlicePort {
@@ -155,6 +167,114 @@ fn several_services_and_headless_ones_are_all_named() {
         let node = zone.contents.get(key.as_bytes()).expect("the name exists");
         assert!(node.rrset(Rtype::A).is_some(), "{target}");
     }
+}
+
+/// The review's manifest: a slice in `evil` with our address and the attacker's.
+#[test]
+fn security_08_a_slice_of_another_namespace_is_no_name_server() {
+    let plan = front_plan();
+    let mut pipeline = listed(&plan);
+    let cluster_ip = |last| ServiceForm::ClusterIp([IpAddr::from([10, 96, 0, last])].into());
+    for change in [
+        Change::Applied(namespace("evil")),
+        service_in("evil", "ns", cluster_ip(66)),
+        slice_in("evil", "ns", &[OURS, "10.0.0.66"], 5353),
+        service_in("evil", "flat", ServiceForm::Headless),
+        slice_in("evil", "flat", &[OURS, "10.0.0.66"], 5353),
+    ] {
+        feed(&mut pipeline, change);
+    }
+    assert!(pipeline.commit());
+    assert_eq!(tops(&plan), NONE);
+    assert_eq!(
+        problems(&pipeline),
+        ["flat", "ns"].map(|name| format!(
+            "Service evil/{name}: its EndpointSlice {name}-1 has an address and port of this server, but no zone names it as name server: this server is in the namespace a; to name it write `apex {{ service evil/{name} }}`"
+        ))
+    );
+    feed(&mut pipeline, service("dns", cluster_ip(10)));
+    feed(&mut pipeline, slice("dns", &[OURS], 5353));
+    assert!(pipeline.commit());
+    assert_eq!(
+        tops(&plan)[..2],
+        [
+            "cluster.local. NS dns.a",
+            "ns.dns.cluster.local. A 10.96.0.10"
+        ]
+    );
+}
+
+#[test]
+fn security_08_without_a_namespace_of_ours_only_the_clusters_dns_is_named() {
+    let mut plan = front_plan().plan;
+    plan.front.trusted = Trusted::ClusterDns;
+    let plan = World::new(plan);
+    let mut pipeline = listed(&plan);
+    let cluster_ip = |last| ServiceForm::ClusterIp([IpAddr::from([10, 96, 0, last])].into());
+    for change in [
+        Change::Applied(namespace("kube-system")),
+        service("kube-dns", cluster_ip(66)),
+        slice("kube-dns", &[OURS], 5353),
+        service_in("kube-system", "other", cluster_ip(67)),
+        slice_in("kube-system", "other", &[OURS], 5353),
+    ] {
+        feed(&mut pipeline, change);
+    }
+    assert!(pipeline.commit());
+    assert_eq!(tops(&plan), NONE);
+    let said = problems(&pipeline);
+    let untrusted = said.iter().filter(|it| it.contains("POD_NAMESPACE"));
+    assert_eq!(untrusted.count(), 2, "{said:?}");
+    feed(
+        &mut pipeline,
+        service_in("kube-system", "kube-dns", cluster_ip(10)),
+    );
+    feed(
+        &mut pipeline,
+        slice_in("kube-system", "kube-dns", &[OURS], 5353),
+    );
+    assert!(pipeline.commit());
+    assert_eq!(
+        tops(&plan)[..2],
+        [
+            "cluster.local. NS kube-dns.kube-system",
+            "ns.dns.cluster.local. A 10.96.0.10"
+        ]
+    );
+}
+
+#[test]
+fn a_service_that_the_configuration_names_needs_no_endpoint_here() {
+    let mut plan = front_plan().plan;
+    plan.front.named = (0..3)
+        .map(|place| (place, ObjectKey::new("b", "dns")))
+        .collect();
+    let plan = World::new(plan);
+    let mut pipeline = listed(&plan);
+    let cluster_ip = |last| ServiceForm::ClusterIp([IpAddr::from([10, 96, 0, last])].into());
+    let mut step = |change: Change| {
+        feed(&mut pipeline, change);
+        assert!(pipeline.commit());
+        tops(&plan)[..2].to_vec()
+    };
+    // Our own namespace has one too, but another is written.
+    assert_eq!(step(service("dns", cluster_ip(10))), NONE[..2]);
+    assert_eq!(step(slice("dns", &[OURS], 5353)), NONE[..2]);
+    assert_eq!(step(service_in("b", "dns", cluster_ip(11))), NONE[..2]);
+    let named = [
+        "cluster.local. NS dns.b",
+        "ns.dns.cluster.local. A 10.96.0.11",
+    ];
+    assert_eq!(step(Change::Applied(namespace("b"))), named);
+    assert_eq!(step(slice_in("b", "dns", &["192.0.2.1"], 53)), named);
+    let headless = [
+        "cluster.local. NS 192-0-2-1.dns.b",
+        "ns.dns.cluster.local. A 192.0.2.1",
+    ];
+    assert_eq!(
+        step(service_in("b", "dns", ServiceForm::Headless)),
+        headless
+    );
 }
 
 /// The zone of one address has PTRs at its top.
@@ -296,6 +416,7 @@ fn s48_the_name_server_of_an_external_zone_has_the_outer_addresses_of_the_servic
     assert_eq!(outer(&plan), with(&["10.0.0.10"]));
     let external = External {
         addresses: ["192.0.2.53".parse().unwrap()].into(),
+        external_ips: [].into(),
         hosts: [].into(),
     };
     feed(&mut pipeline, front(Some(external), inner));

@@ -1,11 +1,13 @@
 //! Zone files in the writer: zones of their own, and the law of what lies under a cluster's zone.
 
+mod signed;
 mod stale;
 
 use provenance::{ObjectKey, Verb};
 use zonefile::{Role, ZoneFile, read_text};
 
 use super::*;
+use crate::files::Compared;
 
 /// The content of a file for a zone.
 pub(super) fn file(apex: &str, role: Role, text: &str) -> Arc<ZoneFile> {
@@ -372,6 +374,36 @@ fn an_operator_ends_a_reset_with_the_serial_of_the_file() {
     );
     assert!(pipeline.commit());
     assert_eq!(zone.current().unwrap().serial.encode(), 2_026_112_401);
+}
+
+/// With a large signed zone, comparing it at each commit would make each change of a cluster wait.
+#[test]
+fn a_file_is_compared_with_a_version_once() {
+    let (zone, mut pipeline) = of_file();
+    let mut version = |serial| {
+        let text = zone_text(serial, &format!("a TXT {serial}\n"));
+        give(&mut pipeline, 0, &text);
+        assert!(pipeline.commit());
+        (text, zone.current().unwrap())
+    };
+    let (first, second) = (version(7), version(8));
+    let mut compared = Compared::default();
+    let mut passes = 0;
+    let mut ask = |file, version, answer| {
+        compared.is_same(file, version, || {
+            passes += 1;
+            answer
+        })
+    };
+    for (file, version, answer) in [
+        (&first.0, &first.1, true),
+        (&first.0, &second.1, false),
+        (&second.0, &second.1, true),
+    ] {
+        assert_eq!(ask(file, version, answer), answer);
+        assert_eq!(ask(file, version, !answer), answer, "it is remembered");
+    }
+    assert_eq!(passes, 3);
 }
 
 #[test]

@@ -51,9 +51,10 @@ proptest! {
                 Event::Commit => {
                     prop_assert!(pipeline.commit());
                     let now = contents(&plan);
-                    let (want, want_seen) = fresh(&plan, told, &objects);
-                    prop_assert_eq!(lines(&now), lines(&want));
-                    prop_assert_eq!(seen(&plan), want_seen);
+                    let (want, first) = fresh_writer(&plan, told, &objects);
+                    prop_assert_eq!(lines(&now), lines(&contents(&want)));
+                    prop_assert_eq!(seen(&plan), seen(&want));
+                    prop_assert_eq!(problems(&pipeline), problems(&first));
                     for (zone, before) in plan.zones.all().iter().zip(&before) {
                         let (Some(version), Some(before)) = (zone.current(), before) else {
                             continue;

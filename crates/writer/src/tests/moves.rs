@@ -218,7 +218,8 @@ impl Running {
         let zones = Arc::new(ZoneSet::new(Vec::new()));
         let store = Newest::default();
         Self {
-            pipeline: Pipeline::new(zones, Vec::new(), store, clock, Box::new(Deaf)),
+            pipeline: Pipeline::new(zones, Vec::new(), store, clock, Box::new(Deaf))
+                .with_batch(unpaced()),
             setup: Setup::default(),
             awaits: None,
         }

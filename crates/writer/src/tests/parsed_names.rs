@@ -101,7 +101,7 @@ proptest! {
         facts in prop::collection::vec(any_fact(), 1..12),
     ) {
         let zone: Name = "cluster.local.".parse().unwrap();
-        let settings = ExternalSettings { apex_label: "dns".into(), ttl: TTL, headless: true };
+        let settings = ExternalSettings { apex_label: "dns".into(), ttl: TTL, headless: true, external_ips: true };
         let slices: Vec<&EndpointSlice> = facts
             .iter()
             .filter_map(|fact| match fact {
@@ -124,7 +124,8 @@ proptest! {
                     check_owners((ZoneForm::External, &zone), &out.records, key, &below)?;
                     for address in own.clone().flat_map(|it| it.endpoints.iter()) {
                         for address in address.addresses.iter() {
-                            for record in pointers(*address, &[(service, own.clone())], &zone, TTL, &LIMITS) {
+                            let holders = [(service, own.clone())];
+                            for record in pointers(*address, &holders, |_| true, &zone, TTL, &LIMITS) {
                                 let owner = record.owner.as_wire();
                                 let arpa: Name = "arpa.".parse().unwrap();
                                 let found = parse_name(ZoneForm::Reverse, &arpa, owner);

@@ -194,6 +194,7 @@ fn s89_an_import_that_says_something_else_is_another_version() {
 fn outer(name: &str, addresses: &[&str], hosts: &[&str]) -> Fact {
     let external = External {
         addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+        external_ips: [].into(),
         hosts: hosts.iter().map(|it| Arc::from(*it)).collect(),
     };
     let is_empty = addresses.is_empty() && hosts.is_empty();
@@ -209,7 +210,11 @@ fn outer(name: &str, addresses: &[&str], hosts: &[&str]) -> Fact {
 
 /// A cluster with Services that are reached from outside.
 fn outside() -> (World, Pipeline<NoStore>) {
-    let plan = plan();
+    outside_with(plan())
+}
+
+/// The same with this plan.
+fn outside_with(plan: World) -> (World, Pipeline<NoStore>) {
     let mut pipeline = pipeline(plan.clone());
     let services = vec![
         outer("svc1", &["192.168.0.1"], &[]),
@@ -286,6 +291,37 @@ fn s93_outer_addresses_lead_back() {
     let name = |last: &str| format!("{last}.0.168.192.in-addr.arpa.");
     assert_eq!(said(&plan, &name("1")), ["PTR svc1.a.example.org."]);
     assert_eq!(said(&plan, &name("2")), ["NXDOMAIN"]);
+}
+
+#[test]
+fn security_13_an_address_that_moves_between_load_balancer_and_external_ips_gets_and_loses_its_pointer()
+ {
+    let mut plan = plan().plan;
+    plan.external[0].settings.external_ips = false;
+    let (plan, mut pipeline) = outside_with(World::new(plan));
+    let with = |balanced: &[&str], external_ips: &[&str]| {
+        let addresses = |of: &[&str]| of.iter().map(|it| it.parse().unwrap()).collect();
+        let mut fact = outer("moves", &["192.168.0.7"], &[]);
+        if let Fact::Service(service) = &mut fact {
+            service.external = Some(Arc::new(External {
+                addresses: addresses(balanced),
+                external_ips: addresses(external_ips),
+                hosts: [].into(),
+            }));
+        }
+        fact
+    };
+    let names = ["moves.a.example.org.", "7.0.168.192.in-addr.arpa."];
+    let address = ["192.168.0.7"];
+    for (fact, want) in [
+        (with(&[], &address), [true, true]),
+        (with(&address, &[]), [false, false]),
+        (with(&[], &address), [true, true]),
+    ] {
+        feed(&mut pipeline, Change::Applied(fact));
+        assert!(pipeline.commit());
+        assert_eq!(names.map(|name| at(&plan, name).is_empty()), want);
+    }
 }
 
 #[test]

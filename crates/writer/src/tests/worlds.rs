@@ -55,16 +55,18 @@ fn any_service() -> impl Strategy<Value = Fact> {
             number,
         });
     let ports = prop::collection::vec(port, 0..3);
-    (any_key(), form, ports, any_external()).prop_map(|(key, form, ports, external)| {
-        Fact::Service(Service {
-            key,
-            form,
-            ports: ports.into(),
-            external: external.map(Arc::new),
-            created_s: 0,
-            origin: Origin::default(),
-        })
-    })
+    (any_key(), form, ports, any_external(), 0..3_u64).prop_map(
+        |(key, form, ports, external, created_s)| {
+            Fact::Service(Service {
+                key,
+                form,
+                ports: ports.into(),
+                external: external.map(Arc::new),
+                created_s,
+                origin: Origin::default(),
+            })
+        },
+    )
 }
 
 /// Any import of a few.
@@ -75,7 +77,7 @@ fn any_import() -> impl Strategy<Value = Fact> {
         Just(ImportForm::Headless),
     ];
     let number = prop::option::of(80u16..82);
-    (any_key(), form, number).prop_map(|(key, form, number)| {
+    (any_key(), form, number, 0..3_u64).prop_map(|(key, form, number, created_s)| {
         let port = |number| Port {
             name: "http".into(),
             protocol: Protocol::Tcp,
@@ -85,7 +87,7 @@ fn any_import() -> impl Strategy<Value = Fact> {
             key,
             form,
             ports: number.into_iter().map(port).collect(),
-            created_s: 0,
+            created_s,
             origin: Origin::default(),
         })
     })
@@ -94,6 +96,7 @@ fn any_import() -> impl Strategy<Value = Fact> {
 /// What a Service has outside, if anything.
 fn any_external() -> impl Strategy<Value = Option<External>> {
     let outer = (1u8..4).prop_map(|last| IpAddr::from([192, 168, 0, last]));
+    let outer_too = (3u8..6).prop_map(|last| IpAddr::from([192, 168, 0, last]));
     let host = prop_oneof![
         Just("lb.example.net"),
         Just("b..c"),
@@ -101,9 +104,11 @@ fn any_external() -> impl Strategy<Value = Option<External>> {
     ];
     let external = (
         prop::collection::btree_set(outer, 0..3),
+        prop::collection::btree_set(outer_too, 0..2),
         prop::collection::btree_set(host, 0..3),
     )
-        .prop_map(|(addresses, hosts)| External {
+        .prop_map(|(addresses, external_ips, hosts)| External {
+            external_ips: external_ips.difference(&addresses).copied().collect(),
             addresses: addresses.into_iter().collect(),
             hosts: hosts.into_iter().map(Into::into).collect(),
         });
@@ -213,14 +218,27 @@ pub(super) fn any_options() -> impl Strategy<Value = ClusterPlan> {
         3 => Just(None),
         1 => prop_oneof![Just("a"), Just("c")].prop_map(|name| Some(BTreeSet::from([name.to_owned()]))),
     ];
-    let bools = any::<(bool, bool, bool, bool, bool)>();
+    let bools = any::<(bool, bool, bool, bool, bool, bool)>();
     let limits = prop_oneof![
         Just(RecordLimits::DEFAULT),
-        (1..4_usize, 1..12_usize).prop_map(|(rrset, service)| RecordLimits { rrset, service }),
+        (1..4_usize, 1..12_usize, 1..30_usize).prop_map(|(rrset, service, namespace)| {
+            RecordLimits {
+                rrset,
+                service,
+                namespace,
+            }
+        }),
     ];
     (bools, namespaces, limits).prop_map(
         |(
-            (with_pods, without_slices, hides_empty_services, with_imports, with_front),
+            (
+                with_pods,
+                without_slices,
+                hides_empty_services,
+                with_imports,
+                with_front,
+                external_ips,
+            ),
             namespaces,
             limits,
         )| {
@@ -240,10 +258,14 @@ pub(super) fn any_options() -> impl Strategy<Value = ClusterPlan> {
                     .map(|it| it.parse().unwrap())
                     .into();
                 front.ports = [80, 81].into();
+                front.trusted = Trusted::In("a".into());
                 front.zones = [0, 1, 2].into();
             }
+            let mut external = plan().plan.external;
+            external[0].settings.external_ips = external_ips;
             ClusterPlan {
                 front,
+                external,
                 kinds,
                 namespaces,
                 hides_empty_services,
@@ -310,6 +332,7 @@ pub(super) fn same_options(options: &ClusterPlan) -> World {
     };
     World::new(ClusterPlan {
         front: options.front.clone(),
+        external: options.external.clone(),
         kinds: options.kinds,
         namespaces: options.namespaces.clone(),
         hides_empty_services: options.hides_empty_services,
@@ -326,13 +349,31 @@ pub(super) fn fresh(
     told: Kinds,
     objects: &Objects,
 ) -> (Vec<Contents>, Beside) {
+    let (plan, _) = fresh_writer(options, told, objects);
+    (contents(&plan), seen(&plan))
+}
+
+/// A writer that sees these objects for the first time.
+pub(super) fn fresh_writer(
+    options: &ClusterPlan,
+    told: Kinds,
+    objects: &Objects,
+) -> (World, Pipeline<NoStore>) {
     let plan = same_options(options);
     let mut pipeline = pipeline(plan.clone());
     for kind in told.iter() {
         feed(&mut pipeline, list(objects, kind));
     }
     assert!(pipeline.commit());
-    (contents(&plan), seen(&plan))
+    (plan, pipeline)
+}
+
+/// What is said of all objects.
+pub(super) fn problems(pipeline: &Pipeline<NoStore>) -> Vec<String> {
+    let all = pipeline.clusters[0].all_problems();
+    let mut all: Vec<String> = all.map(ToString::to_string).collect();
+    all.sort();
+    all
 }
 
 /// What is published beside the zones: which of a few namespaces are seen, and which headless Services,

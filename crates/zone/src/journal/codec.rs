@@ -46,9 +46,13 @@ pub(super) const LARGE: u8 = b'w';
 pub(super) const FILTER: u8 = b'x';
 /// The kind of keys for older snapshots.
 pub(super) const OLDER: u8 = b'b';
+/// The kind of keys that hold the steps of the archive.
+pub(super) const ARCHIVE: u8 = b'a';
+/// The kind of keys that describe the entries of the archive.
+pub(super) const ARCHIVED: u8 = b'c';
 /// The kinds of keys that a zone has many of.
-pub(super) const MANY: [u8; 8] = [
-    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER,
+pub(super) const MANY: [u8; 10] = [
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED,
 ];
 
 /// The key of an entry that a zone has once.

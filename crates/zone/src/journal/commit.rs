@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use dns::Name;
 
+use crate::journal::archive::{Archive, Leaving};
 use crate::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
+use crate::journal::garbage::garbage_of;
 use crate::journal::head::{Base, Head, put_older};
 use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
-use crate::journal::scan::{garbage_of, scan};
+use crate::journal::scan::scan;
 use crate::journal::serial_files::Line;
 use crate::journal::serial_floor::Lost;
 use crate::journal::store::{Batch, Store, StoreError};
 use crate::journal::upkeep::snapshot_job;
 use crate::journal::{
-    BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, Journal, Stored, load, put_head,
+    BATCH_ENTRIES, CommitError, DAMAGED_COMMITS, EarlyDrops, Journal, Stored, load, put_head,
 };
 use crate::journal::{index, step};
 use crate::{Candidate, MemoryLimits};
@@ -28,6 +30,8 @@ struct Plan {
     stored: Stored,
     /// The zone's previous id, when its history starts again.
     replaces: Option<u32>,
+    /// The steps that leave the history.
+    leaving: Vec<Leaving>,
 }
 
 impl Journal {
@@ -113,8 +117,17 @@ impl Journal {
         }
     }
 
-    /// Writes the entries and then, in one batch, the heads.
+    /// Writes the entries and then, in one batch, the heads. What could not be written is not reported as dropped.
     pub(super) fn write_database(&mut self, candidates: &[Candidate]) -> Result<(), StoreError> {
+        let known = self.early.len();
+        let written = self.write_entries(candidates);
+        if written.is_err() {
+            self.early.truncate(known);
+        }
+        written
+    }
+
+    fn write_entries(&mut self, candidates: &[Candidate]) -> Result<(), StoreError> {
         let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
         let mut garbage = Vec::new();
         let mut last = Batch::default();
@@ -125,8 +138,13 @@ impl Journal {
                 Some(stored) => Some(stored.clone()),
                 None => self.zones().get(apex).cloned(),
             };
-            let plan = self.plan(candidate, known.as_ref());
-            let stored = self.write_candidate(candidate, plan.stored, &mut entries)?;
+            let Plan {
+                mut stored,
+                replaces,
+                leaving,
+            } = self.plan(candidate, known.as_ref());
+            garbage.extend(self.archive(&mut stored, leaving, &mut last));
+            let stored = self.write_candidate(candidate, stored, &mut entries)?;
             if stored.head.base.seq == candidate.step().seq {
                 self.reopening.bulk_octets += stored.head.base.octets;
             } else if index::is_large(candidate.step()) {
@@ -135,7 +153,7 @@ impl Journal {
             if let Some(known) = known.filter(|known| known.id == stored.id) {
                 put_older(&mut last, stored.id, &known.head.older, &stored.head.older);
             }
-            if let Some(old) = plan.replaces {
+            if let Some(old) = replaces {
                 last.delete(&codec::zone_key(ZONE, old));
                 last.delete(&codec::zone_key(HEAD, old));
                 garbage.extend(garbage_of(old));
@@ -185,10 +203,11 @@ impl Journal {
             stored.head.left_behind = candidate.version().left_behind;
             stored.head.kept_octets += counted;
             stored.head.since_base += counted;
-            self.retain(&mut stored);
+            let leaving = self.retain(&mut stored);
             return Plan {
                 stored,
                 replaces: None,
+                leaving,
             };
         }
         let id = self.next_id;
@@ -219,8 +238,11 @@ impl Journal {
                 head,
                 first_stored: step.seq,
                 oldest_size: None,
+                early: EarlyDrops::default(),
+                archive: Archive::default(),
             },
             replaces: known.map(|stored| stored.id),
+            leaving: Vec::new(),
         }
     }
 
@@ -315,6 +337,7 @@ impl Journal {
             if let Some(found) = scan.zones.get(apex) {
                 // The entries that a failed commit dropped are being removed.
                 stored.head.older = Arc::clone(&found.head.older);
+                stored.archive = found.archive.clone().joined(stored.head.oldest);
             }
             if !kept {
                 tracing::warn!(zone = %apex, "the zone's history is lost and starts again");

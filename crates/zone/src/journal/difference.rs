@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::ops::{Bound, RangeInclusive};
+use std::sync::Arc;
 
 use dns::{Name, RrList, Serial, Soa};
 use ops::in_parallel;
@@ -16,7 +17,7 @@ use crate::delta::{OwnerChange, OwnerChanges};
 use crate::edit::diff_nodes;
 use crate::journal::codec::{SNAPSHOT, STEP, StreamError, Streamed};
 use crate::journal::head::Base;
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::{ReadError, Reader, archived_steps};
 use crate::journal::store::Store;
 use crate::journal::{Stored, load, step, stream_seek};
 use crate::{Net, Node, Version};
@@ -42,7 +43,7 @@ impl Reader {
         near: Option<&Version>,
     ) -> Result<Option<Net>, ReadError> {
         let stored = || {
-            self.with_contents(apex, older)?;
+            self.with_records(apex, older)?;
             self.with_contents(apex, newer)
         };
         if older >= newer {
@@ -50,7 +51,16 @@ impl Reader {
         }
         let net = self.retry(newer, stored, |stored| {
             let near = near.filter(|near| near.seq <= stored.head.seq);
-            net(&self.store, stored, (older, newer), near, CONDENSED_STEPS)
+            let begin = stored.head.oldest.saturating_sub(1);
+            if older >= begin {
+                return net(&self.store, stored, (older, newer), near, CONDENSED_STEPS);
+            }
+            let mut steps = archived_steps(&self.store, stored, older, newer)?;
+            if newer > begin {
+                let later = net(&self.store, stored, (begin, newer), near, CONDENSED_STEPS)?;
+                steps.push(Arc::new(later.into_step()));
+            }
+            Net::of(&steps).ok_or(UNFIT)
         });
         net.map(Some)
     }

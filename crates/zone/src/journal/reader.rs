@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use dns::{Name, Serial};
 use ops::in_parallel;
 
-use crate::journal::codec::StreamError;
+use crate::journal::archive::{self, Archived};
+use crate::journal::codec::{StreamError, Streamed};
 use crate::journal::head::Head;
 use crate::journal::index::Finder;
 use crate::journal::load::{self, State};
@@ -14,13 +15,15 @@ use crate::journal::partial_step::PartialStep;
 use crate::journal::serial_floor::Losses;
 use crate::journal::store::{Store, StoreError};
 use crate::journal::topic::Topic;
-use crate::journal::{Stored, Zones, large_steps, partial_step, step};
+use crate::journal::{EarlyDrops, Stored, Zones, large_steps, partial_step, step};
 use crate::{Contents, Step, Version};
 
 /// Going back this many steps from a version in memory costs less than reading the zone's base.
 const NEAR_STEPS: u64 = 2000;
 /// From this many steps on, two threads read them.
 const MANY_STEPS: u64 = 100;
+const UNFIT: StreamError =
+    StreamError::Damaged("a step of the archive does not fit the version after it");
 /// The number of times that a read is tried again when the history changed during it.
 const TRIES: usize = 3;
 
@@ -55,6 +58,20 @@ pub enum ReadError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Records of later versions were dropped.
+    #[error(
+        "version {seq} of zone {apex} cannot be built: the records of versions {first} to {last} were dropped, because one namespace had too many versions"
+    )]
+    Stripped {
+        /// The zone.
+        apex: Name,
+        /// The requested version.
+        seq: u64,
+        /// The first version without records.
+        first: u64,
+        /// The last version without records.
+        last: u64,
+    },
 }
 
 /// A zone in the store.
@@ -70,6 +87,8 @@ pub struct StoredZone {
     pub oldest: u64,
     /// The size of the kept steps and snapshots, without the indexes.
     pub octets: u64,
+    /// Versions that were dropped too early.
+    pub early: EarlyDrops,
 }
 
 /// Reads the history. Cheap to clone; each call sees the versions that were durable when it started.
@@ -124,8 +143,16 @@ impl Reader {
         self.retry(
             seq,
             || self.with_step(apex, seq),
-            |stored| load::read_step(&self.store, &stored.apex, stored.id, seq),
+            |stored| read_any_step(&self.store, stored, seq),
         )
+    }
+
+    /// The versions from before the oldest kept step that did not leave with their time, oldest first. Empty for a zone
+    /// that is not in the store.
+    #[must_use]
+    pub fn archived(&self, apex: &Name) -> Vec<Archived> {
+        let stored = self.stored(apex);
+        stored.map_or_else(|_| Vec::new(), |it| it.archive.iter().cloned().collect())
     }
 
     /// Reads a version of the zone that `stored` returns. Tries again when it is damaged, because the history may have
@@ -160,7 +187,8 @@ impl Reader {
 
     fn kept(&self, apex: &Name, seq: u64, lowest: fn(&Head) -> u64) -> Result<Stored, ReadError> {
         let stored = self.stored(apex)?;
-        if (lowest(&stored.head)..=stored.head.seq).contains(&seq) {
+        let is_kept = (lowest(&stored.head)..=stored.head.seq).contains(&seq);
+        if is_kept || stored.archive.get(seq).is_some() {
             Ok(stored)
         } else {
             Err(ReadError::NoVersion {
@@ -200,6 +228,9 @@ impl Reader {
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn moment(&self, apex: &Name, seq: u64) -> Result<(Serial, u64), ReadError> {
         let stored = self.with_step(apex, seq)?;
+        if let Some(entry) = stored.archive.get(seq) {
+            return Ok((entry.serial, entry.time_ms));
+        }
         step::peek_version(&self.store, stored.id, seq)
             .map(|(serial, time_ms, _)| (serial, time_ms))
             .map_err(|error| unreadable(apex, seq, error))
@@ -215,8 +246,12 @@ impl Reader {
         let last = last_of((oldest, seq), |seq| {
             Ok::<_, ReadError>(!serial_of(seq)?.is_after(serial))
         })?;
-        let is_it = last >= oldest && serial_of(last)? == serial;
-        Ok(is_it.then_some(last))
+        if last >= oldest && serial_of(last)? == serial {
+            return Ok(Some(last));
+        }
+        let stored = self.stored(apex)?;
+        let archived = stored.archive.iter().find(|entry| entry.serial == serial);
+        Ok(archived.map(|entry| entry.seq))
     }
 
     /// Calls `call` with the numbers of kept steps in `seqs` that may concern a topic, in descending order, until it
@@ -297,9 +332,35 @@ impl Reader {
     ) -> Result<Contents, ReadError> {
         self.retry(
             seq,
-            || self.with_contents(apex, seq),
-            |stored| Ok(self.build(seq, near, stored)?.contents),
+            || self.with_records(apex, seq),
+            |stored| {
+                let from = seq.max(stored.head.oldest.saturating_sub(1));
+                let mut contents = self.build(from, near, stored)?.contents;
+                for step in archived_steps(&self.store, stored, seq, u64::MAX)?
+                    .iter()
+                    .rev()
+                {
+                    contents = step.revert(&contents).map_err(|_| UNFIT)?;
+                }
+                Ok(contents)
+            },
         )
+    }
+
+    /// The zone; an error when the contents of this version cannot be built.
+    pub(super) fn with_records(&self, apex: &Name, seq: u64) -> Result<Stored, ReadError> {
+        let stored = self.with_contents(apex, seq)?;
+        let is_bare = |it: &&Archived| it.seq > seq && !it.has_records;
+        let bare = stored.archive.iter().rfind(is_bare);
+        match bare.map(|it| (it.first, it.seq)) {
+            None => Ok(stored),
+            Some((first, last)) => Err(ReadError::Stripped {
+                apex: apex.clone(),
+                seq,
+                first,
+                last,
+            }),
+        }
     }
 
     /// Builds a version from the nearest contents.
@@ -335,6 +396,31 @@ impl Reader {
         }
         Ok(state)
     }
+}
+
+/// Reads a step of the history or the archive.
+fn read_any_step(store: &Store, stored: &Stored, seq: u64) -> Streamed<Step> {
+    match stored.archive.get(seq) {
+        Some(_) => archive::read_step(store, &stored.apex, stored.id, seq),
+        None => load::read_step(store, &stored.apex, stored.id, seq),
+    }
+}
+
+/// Reads the steps of the archive after one version, up to another, oldest first.
+pub(super) fn archived_steps(
+    store: &Store,
+    stored: &Stored,
+    after: u64,
+    last: u64,
+) -> Streamed<Vec<Arc<Step>>> {
+    let entries = stored.archive.iter().rev();
+    let later = entries.take_while(|entry| entry.seq > after);
+    let among = later.filter(|entry| entry.seq <= last);
+    let mut steps = among
+        .map(|entry| read_any_step(store, stored, entry.seq).map(Arc::new))
+        .collect::<Streamed<Vec<_>>>()?;
+    steps.reverse();
+    Ok(steps)
 }
 
 /// The last version for which `holds` is true; the one before the oldest when there is none. Costs a binary search:

@@ -2,10 +2,12 @@
 
 use dns::{Name, Serial};
 
+use crate::journal::archive::{Archive, garbage_before};
 use crate::journal::codec::{self, HEAD, STEP, StreamError, ZONE};
+use crate::journal::garbage::{Garbage, garbage_of};
 use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
-use crate::journal::scan::{garbage_of, scan};
+use crate::journal::scan::scan;
 use crate::journal::store::{Batch, StoreError};
 use crate::journal::{BATCH_ENTRIES, Journal, Loaded, Stored, load, put_head, step, verify};
 use crate::{MemoryLimits, Version};
@@ -86,6 +88,7 @@ impl Journal {
         head.serial = newest.serial;
         head.seq = newest.seq;
         head.hash = newest.link.map(|link| link.hash);
+        let cut_archive = head.oldest > newest.seq;
         head.oldest = head.oldest.min(newest.seq);
         (head.kept_octets, head.since_base) = (0, 0);
         for seq in head.oldest..=newest.seq {
@@ -99,6 +102,12 @@ impl Journal {
         put_head(&mut batch, &stored);
         self.store.write(batch)?;
         self.store.sync()?;
+        if cut_archive {
+            stored.archive = Archive::default();
+            for Garbage { low, high } in garbage_before(id, u64::MAX) {
+                while self.remove_some(&low, &high, BATCH_ENTRIES)? > 0 {}
+            }
+        }
         let low = codec::part_key(STEP, id, newest.seq + 1, 0);
         let high = codec::part_key(STEP, id, last, u32::MAX);
         self.zones_mut().insert(stored.apex.clone(), stored);

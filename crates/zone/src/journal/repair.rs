@@ -48,6 +48,19 @@ pub(super) struct StateDir {
     _lock: File,
 }
 
+/// Creates the folder if it is not there.
+pub(super) fn create_folder(path: &Path) -> Result<(), OpenError> {
+    if path.is_file() {
+        let dir = path.to_owned();
+        return Err(OpenError::File { dir });
+    }
+    rights::create(path).map_err(|source| OpenError::Unusable {
+        dir: path.to_owned(),
+        doing: "creating it",
+        source,
+    })
+}
+
 impl StateDir {
     /// Takes an existing folder, or creates it.
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
@@ -58,12 +71,7 @@ impl StateDir {
                 source,
             }
         };
-        if path.is_file() {
-            return Err(OpenError::File {
-                dir: path.to_owned(),
-            });
-        }
-        rights::create(path).map_err(unusable("creating it"))?;
+        create_folder(path)?;
         let known = check_format(path)?;
         let lock = take_lock(path)?;
         if !known {

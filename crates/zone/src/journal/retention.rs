@@ -10,7 +10,8 @@ const MEMORY_OCTETS: u64 = 16 << 20;
 /// The amount of a zone's history on disk. The newest step is always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// The greatest age of the oldest step.
+    /// The greatest age of the oldest step. The history should reach back as far: when the other limits drop a younger step, this
+    /// is reported.
     pub keep: Duration,
     /// The most steps.
     pub versions: u64,

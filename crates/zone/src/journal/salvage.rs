@@ -4,7 +4,7 @@
 //! the contents: loading checks every part and removes what is damaged.
 
 use crate::journal::BATCH_ENTRIES;
-use crate::journal::codec::{self, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
+use crate::journal::codec::{self, ARCHIVE, ARCHIVED, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Store, StoreError};
 
@@ -55,6 +55,9 @@ impl Copy<'_> {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
         }
         self.stream(STEP, id, head.first_needed(), head.seq)?;
+        for kind in [ARCHIVE, ARCHIVED] {
+            self.stream(kind, id, 0, u64::MAX)?;
+        }
         // The indexes are not copied, so searches read the copied steps one by one.
         head.indexed = head.seq + 1;
         self.batch.put(&key, head.encode(&key));

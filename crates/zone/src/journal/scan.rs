@@ -5,18 +5,11 @@ use std::collections::BTreeMap;
 use dns::Name;
 
 use crate::journal::codec::{self, HEAD, MANY, SNAPSHOT, ZONE};
+use crate::journal::garbage::Garbage;
 use crate::journal::head::{Head, read_older};
 use crate::journal::large_steps::{self, LargeStepJob};
 use crate::journal::store::{Store, StoreError};
-use crate::journal::{BATCH_ENTRIES, Stored, Zones, load};
-
-/// A range of keys that are no longer needed.
-#[derive(Debug)]
-pub(super) struct Garbage {
-    pub(super) low: Vec<u8>,
-    /// The end of the range, exclusive.
-    pub(super) high: Vec<u8>,
-}
+use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load};
 
 /// The findings of a scan.
 #[derive(Debug, Default)]
@@ -28,14 +21,6 @@ pub(super) struct Scan {
     pub(super) lists: Vec<LargeStepJob>,
     pub(super) garbage: Vec<Garbage>,
     pub(super) notes: Vec<String>,
-}
-
-/// All entries of an id except its name and head.
-pub(super) fn garbage_of(id: u32) -> [Garbage; 8] {
-    MANY.map(|kind| Garbage {
-        low: codec::zone_key(kind, id).to_vec(),
-        high: codec::zone_key(kind, id + 1).to_vec(),
-    })
 }
 
 pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
@@ -67,12 +52,17 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
         };
         head.older = read_older(store, id)?;
         let first_stored = load::first_stored(store, id)?.unwrap_or(head.oldest);
+        let archive = archive::read(store, id)?.joined(head.oldest);
+        let first = archive.first().unwrap_or(head.oldest);
+        scan.garbage.extend(archive::garbage_before(id, first));
         let stored = Stored {
             apex: apex.clone(),
             id,
             head,
             first_stored,
             oldest_size: None,
+            early: EarlyDrops::default(),
+            archive,
         };
         // Ids ascend: the lower one of the same name is left from a failed commit.
         if let Some(older) = scan.zones.insert(apex, stored) {

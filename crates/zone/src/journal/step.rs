@@ -225,6 +225,15 @@ pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Lin
     Ok(take_head(&mut stream, seq)?.0.link)
 }
 
+/// Reads a step without its records.
+pub(super) fn peek_causes(store: &Store, id: u32, seq: u64) -> Streamed<Step> {
+    let mut stream = Stream::new(store, STEP, id, seq);
+    stream.window = 1;
+    let (mut step, causes, _) = take_head(&mut stream, seq)?;
+    step.causes = causes.groups(|_| true)?;
+    Ok(step)
+}
+
 pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
     take_raw_step(&mut Stream::new(store, STEP, id, seq), seq, true)
 }

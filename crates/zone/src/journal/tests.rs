@@ -1,5 +1,6 @@
 //! Tests of the journal: laws over restarts and damage, and the cases with a name.
 
+mod archive;
 mod folder;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -231,6 +232,57 @@ fn history_is_cut_at_its_oldest_end_and_stays_linked() {
     let after = bench.version.clone().unwrap();
     assert!(after.contents.same_as(&before.unwrap().contents));
     assert_eq!(after.history.len(), 7);
+}
+
+#[test]
+fn security_07_a_version_that_is_dropped_before_its_time_is_reported() {
+    let retention = Retention {
+        versions: 7,
+        ..Retention::DEFAULT
+    };
+    let mut bench = bulky_bench(60, retention);
+    let dropped: u64 = bench.journal().take_early().iter().map(|it| it.1).sum();
+    // Seven are in the history, and three in the archive.
+    assert_eq!(dropped, 50);
+    assert_eq!(bench.journal().take_early(), Vec::new());
+    let early = bench.journal().reader().zone(&apex()).unwrap().early;
+    let last_ms = bench.now.load(Ordering::Relaxed);
+    assert_eq!((early.count, early.last_ms), (50, last_ms));
+    // Those that are old enough are no matter, and neither are those that an operator drops by a shorter history.
+    let old = Retention {
+        keep: std::time::Duration::ZERO,
+        ..Retention::DEFAULT
+    };
+    bench.journal().set_retention(&apex(), old);
+    bench.settle();
+    bench.now.fetch_add(60_000, Ordering::Relaxed);
+    let candidate = bulky(bench.version.as_ref(), 61);
+    bench.put(candidate);
+    assert_eq!(bench.journal().take_early(), Vec::new());
+    let zone = bench.journal().reader().zone(&apex()).unwrap();
+    assert_eq!((zone.oldest, zone.early.count), (61, 50));
+}
+
+#[test]
+fn a_version_is_dropped_once_however_often_its_commit_is_tried() {
+    let retention = Retention {
+        versions: 7,
+        ..Retention::DEFAULT
+    };
+    let mut bench = bulky_bench(10, retention);
+    bench.journal().take_early();
+    for _ in 0..3 {
+        let candidate = bulky(bench.version.as_ref(), 11);
+        bench.journal().store.refuse_next();
+        assert!(bench.journal().commit(vec![candidate]).is_err());
+    }
+    assert_eq!(bench.journal().take_early(), []);
+    let candidate = bulky(bench.version.as_ref(), 11);
+    bench.put(candidate);
+    bench.settle();
+    assert_eq!(bench.journal().take_early(), [(apex(), 1)]);
+    let early = bench.journal().reader().zone(&apex()).unwrap().early;
+    assert_eq!(early.count, 1, "three are in the archive");
 }
 
 #[test]

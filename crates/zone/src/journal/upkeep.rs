@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use dns::Name;
+
+use crate::journal::archive::{Archive, Leaving, garbage_before};
 use crate::journal::codec::{self, FILTER, SNAPSHOT, STEP, StreamError};
+use crate::journal::garbage::Garbage;
 use crate::journal::head::{Base, older_key, put_older};
 use crate::journal::index::IndexKey;
 use crate::journal::large_steps::{self, LargeStepJob};
-use crate::journal::scan::Garbage;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Batch, StoreError};
 use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
@@ -48,8 +51,8 @@ impl Journal {
         }
     }
 
-    /// Drops the oldest steps of a zone's history until the limits hold.
-    pub(super) fn retain(&self, stored: &mut Stored) {
+    /// Drops the oldest steps of a zone's history until the limits hold. Returns them, oldest first.
+    pub(super) fn retain(&self, stored: &mut Stored) -> Vec<Leaving> {
         let limits = self
             .retention
             .get(&stored.apex)
@@ -57,10 +60,11 @@ impl Journal {
             .unwrap_or_default();
         let now = (self.clock)();
         let keep = u64::try_from(limits.keep.as_millis()).unwrap_or(u64::MAX);
+        let mut leaving = Vec::new();
         for _ in 0..DROPPED_STEPS {
             let head = &mut stored.head;
             if head.oldest >= head.seq {
-                return;
+                return leaving;
             }
             let size = match stored.oldest_size {
                 Some(size) => Some(size),
@@ -68,15 +72,19 @@ impl Journal {
                     Ok(size) => Some(size),
                     // A step that cannot be read is dropped.
                     Err(StreamError::Damaged(_)) => None,
-                    Err(StreamError::Store(_)) => return,
+                    Err(StreamError::Store(_)) => return leaving,
                 },
             };
             stored.oldest_size = size;
             let too_old = size.is_none_or(|size| now.saturating_sub(size.time_ms) > keep);
             let too_many = head.seq - head.oldest >= limits.versions;
             if !too_old && !too_many && head.kept_octets <= limits.octets {
-                return;
+                return leaving;
             }
+            leaving.push(Leaving {
+                seq: head.oldest,
+                is_early: !too_old,
+            });
             let counted = head.base.snapshot || head.oldest > head.base.seq;
             if let (Some(size), true) = (size, counted) {
                 head.kept_octets = head.kept_octets.saturating_sub(size.octets);
@@ -88,6 +96,22 @@ impl Journal {
             }
             stored.oldest_size = None;
         }
+        leaving
+    }
+
+    /// Notes versions that are dropped although they are younger than the history should be.
+    pub(super) fn note_early(&mut self, stored: &mut Stored, dropped: u64) {
+        if dropped > 0 {
+            stored.early.count += dropped;
+            stored.early.last_ms = (self.clock)();
+            self.early.push((stored.apex.clone(), dropped));
+        }
+    }
+
+    /// Takes the numbers of versions that were dropped since the last call although they were younger than `keep` of
+    /// [`Retention`](crate::journal::Retention), each with its zone.
+    pub fn take_early(&mut self) -> Vec<(Name, u64)> {
+        std::mem::take(&mut self.early)
     }
 
     /// Drops a portion of a history that is too long since its retention was set.
@@ -97,8 +121,14 @@ impl Journal {
         };
         let before = self.zones().get(&apex).cloned();
         let mut after = before.clone();
+        let mut left = Vec::new();
         if let Some(stored) = &mut after {
-            self.retain(stored);
+            // They are dropped on purpose, and so is what is older.
+            let leaving = self.retain(stored);
+            if let Some(last) = leaving.last().filter(|_| !stored.archive.is_empty()) {
+                left.extend(garbage_before(stored.id, last.seq));
+                stored.archive = Archive::default();
+            }
         }
         if let (Some(before), Some(stored)) = (before, after)
             && stored.head.oldest != before.head.oldest
@@ -114,7 +144,7 @@ impl Journal {
             self.store.write(batch)?;
             // The head must be on disk before the entries of the steps go.
             self.store.sync()?;
-            let left = self.snapshots_left(&stored);
+            left.extend(self.snapshots_left(&stored));
             self.garbage.extend(left);
             self.zones_mut().insert(apex, stored);
         } else {
@@ -173,6 +203,7 @@ impl Journal {
         if occasion == Occasion::Idle {
             self.apply_new_limits()?;
         }
+        let is_above_limits = occasion == Occasion::Idle && self.tend_archives()?;
         let is_in_memory = |job: &LargeStepJob| job.step.is_some();
         if occasion == Occasion::Idle || self.lists.front().is_some_and(is_in_memory) {
             self.write_list(portion)?;
@@ -194,7 +225,7 @@ impl Journal {
             }
             room -= removed;
         }
-        let has_jobs = !self.jobs.is_empty() || !self.lists.is_empty();
+        let has_jobs = !self.jobs.is_empty() || !self.lists.is_empty() || is_above_limits;
         Ok(has_jobs || !self.new_limits.is_empty() || room == 0)
     }
 

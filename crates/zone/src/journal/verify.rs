@@ -11,8 +11,10 @@
 
 use std::collections::BTreeSet;
 
-use dns::{Name, Serial, Soa};
+use dns::{Name, Serial};
 
+use crate::chain::{Before, Checked, Damage};
+use crate::journal::archive::Archived;
 use crate::journal::codec::{self, Entry, HEAD, PartWriter, SNAPSHOT, STEP};
 use crate::journal::codec::{StreamError, Streamed};
 use crate::journal::head::{Base, Head};
@@ -21,9 +23,11 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::serial_floor::Lost;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Store, StoreError};
-use crate::journal::{Stored, index, large_steps, step, stream_seek};
+use crate::journal::{Stored, archive, index, large_steps, step, stream_seek};
 use crate::{ContentTree, Contents, Hash, Link, Step, Version};
 
+/// A step without its entries.
+const NOT_INDEXED: &str = "it is missing from the index";
 /// The most faults that are reported.
 const FAULTS_KEPT: usize = 100;
 /// The number of parts of a snapshot that are compared at once.
@@ -36,6 +40,8 @@ pub struct Fault {
     pub seq: u64,
     /// Its serial, if it can be read.
     pub serial: Option<u32>,
+    /// What happened to it.
+    pub damage: Damage,
     /// A description of the fault.
     pub what: String,
 }
@@ -51,27 +57,45 @@ pub struct Verdict {
     pub versions: u64,
     /// How many of them, the oldest, were stored before there were hashes.
     pub unhashed: u64,
+    /// The entries of older versions that are kept.
+    pub archived: u64,
+    /// The older versions in entries of which the hash cannot be computed again: they are condensed, or have no records.
+    pub condensed: u64,
     /// The hash that the oldest version with hashes names as its predecessor's; zeros when there is no such version.
     pub anchor: Hash,
     /// The hash of the newest version.
     pub head: Option<Hash>,
+    /// The versions that have one of the requested hashes. The version before the oldest one counts, too, if the oldest
+    /// one names its hash.
+    pub anchored: Vec<Anchored>,
     /// The faults, oldest version first; empty when the history is intact.
     pub faults: Vec<Fault>,
 }
 
+/// A version with a hash that was noted elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchored {
+    /// The hash.
+    pub hash: Hash,
+    /// The number of the version.
+    pub seq: u64,
+    /// Its serial.
+    pub serial: Serial,
+}
+
 impl Reader {
-    /// Verifies the kept history of a zone. Costs a pass over the history.
+    /// Verifies the kept history of a zone, and finds the versions with these hashes. Costs a pass over the history.
     ///
     /// # Errors
     /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
-    pub fn verify(&self, apex: &Name) -> Result<Verdict, ReadError> {
+    pub fn verify(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
         let lost = self.losses.get(apex);
         loop {
             let stored = match (self.stored(apex), lost) {
                 (Err(ReadError::NoZone(_)), Some(lost)) => return Ok(Verdict::of_nothing(lost)),
                 (stored, _) => stored?,
             };
-            let mut verdict = Walk::new(self, &stored).run()?;
+            let mut verdict = Walk::new(self, &stored, anchors).run()?;
             // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
@@ -79,6 +103,7 @@ impl Reader {
                 verdict.faults.extend(lost.map(|lost| Fault {
                     seq: stored.head.seq + 1,
                     serial: None,
+                    damage: Damage::Lost,
                     what: lost.to_string(),
                 }));
                 return Ok(verdict);
@@ -96,11 +121,15 @@ impl Verdict {
             newest: (0, lost.newest),
             versions: 0,
             unhashed: 0,
+            archived: 0,
+            condensed: 0,
             anchor: Hash::ZERO,
             head: None,
+            anchored: Vec::new(),
             faults: vec![Fault {
                 seq: 0,
                 serial,
+                damage: Damage::Lost,
                 what: lost.to_string(),
             }],
         }
@@ -114,34 +143,41 @@ pub(super) struct Walk<'a> {
     store: &'a Store,
     /// The zone at the start of the pass.
     stored: &'a Stored,
+    anchors: &'a [Hash],
     faults: BTreeSet<Fault>,
+    /// The versions whose steps are missing.
+    missing: BTreeSet<u64>,
     verdict: Verdict,
 }
 
-/// The values that the next step must follow.
-struct Before {
+/// The version before the one that is checked, and its number of records.
+struct Last {
+    before: Before,
     serial: Serial,
-    soa: Soa,
-    /// The number of records.
+    hash: Option<Hash>,
     records: usize,
-    link: Option<Link>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(reader: &'a Reader, stored: &'a Stored) -> Self {
+    pub(super) fn new(reader: &'a Reader, stored: &'a Stored, anchors: &'a [Hash]) -> Self {
         let head = &stored.head;
         Self {
             reader,
             store: &reader.store,
             stored,
+            anchors,
             faults: BTreeSet::new(),
+            missing: BTreeSet::new(),
             verdict: Verdict {
                 oldest: (head.oldest, None, 0),
                 newest: (head.seq, head.serial),
                 versions: 0,
                 unhashed: 0,
+                archived: 0,
+                condensed: 0,
                 anchor: Hash::ZERO,
                 head: head.hash,
+                anchored: Vec::new(),
                 faults: Vec::new(),
             },
         }
@@ -150,6 +186,7 @@ impl<'a> Walk<'a> {
     pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
         self.steps()?;
         self.contents()?;
+        self.archive()?;
         let head = &self.stored.head;
         let base = head.base.snapshot.then_some(head.base);
         for snapshot in head.older.iter().copied().chain(base) {
@@ -161,13 +198,14 @@ impl<'a> Walk<'a> {
 
     /// Records a fault of a version. Data that upkeep removed during the pass are no fault. The head moves before
     /// they are removed, so it is enough to check this after the read.
-    fn fault(&mut self, seq: u64, serial: Option<Serial>, what: impl Into<String>) {
+    fn fault(&mut self, seq: u64, serial: Option<Serial>, damage: Damage, what: impl Into<String>) {
         let now = self.reader.stored(&self.stored.apex);
         let stands = now.is_ok_and(|now| still_stands(&now, seq));
-        if stands && self.faults.len() < FAULTS_KEPT {
+        if stands && self.faults.len() < FAULTS_KEPT && !self.missing.contains(&seq) {
             self.faults.insert(Fault {
                 seq,
                 serial: serial.map(Serial::encode),
+                damage,
                 what: what.into(),
             });
         }
@@ -178,11 +216,11 @@ impl<'a> Walk<'a> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(StreamError::Damaged(what)) => {
-                self.fault(seq, None, what);
+                self.fault(seq, None, Damage::Changed, what);
                 Ok(None)
             }
             Err(StreamError::Store(error)) if error.is_damage() => {
-                self.fault(seq, None, error.to_string());
+                self.fault(seq, None, Damage::Changed, error.to_string());
                 Ok(None)
             }
             Err(StreamError::Store(error)) => Err(error),
@@ -191,11 +229,18 @@ impl<'a> Walk<'a> {
 
     fn steps(&mut self) -> Result<(), StoreError> {
         let Stored { apex, id, head, .. } = self.stored;
-        let mut before: Option<Before> = None;
+        let mut last: Option<Last> = None;
         for seq in head.oldest..=head.seq {
+            let first = self.store.get(&codec::part_key(STEP, *id, seq, 0));
+            if first.as_ref().is_ok_and(Option::is_none) {
+                self.fault(seq, None, Damage::Lost, "it is missing");
+                self.missing.insert(seq);
+                last = None;
+                continue;
+            }
             let read = step::read_raw_step(self.store, *id, seq);
             let Some(raw) = self.read(seq, read)? else {
-                before = None;
+                last = None;
                 continue;
             };
             let contents = raw.clone().into_contents(apex);
@@ -207,9 +252,9 @@ impl<'a> Walk<'a> {
             }
             self.verdict.versions += 1;
             for what in step.causes.iter().flatten().filter_map(Lost::told_by) {
-                self.fault(seq, Some(step.serial), what);
+                self.fault(seq, Some(step.serial), Damage::Lost, what);
             }
-            self.one_step(&step, before.as_ref());
+            let before = self.one_step(&step, last.as_ref());
             self.exactness(&step, &contents)?;
             for key in (seq >= head.indexed)
                 .then(|| index::keys_of(&step, *id))
@@ -217,25 +262,26 @@ impl<'a> Walk<'a> {
                 .flatten()
             {
                 if !index::has(self.store, &key)? {
-                    self.fault(seq, Some(step.serial), "it is missing from the index");
+                    self.fault(seq, Some(step.serial), Damage::Changed, NOT_INDEXED);
                 }
             }
             let is_large = matches!(large_steps::entry(self.store, *id, seq)?, Some(1..));
             if is_large && !large_steps::is_stored(self.store, &step, *id)? {
-                self.fault(seq, Some(step.serial), "it is missing from the index");
+                self.fault(seq, Some(step.serial), Damage::Changed, NOT_INDEXED);
             }
-            before = Some(Before {
+            last = Some(Last {
+                before,
                 serial: step.serial,
-                soa: step.soa,
+                hash: step.link.map(|link| link.hash),
                 records: step.records,
-                link: step.link,
             });
         }
-        let newest = before.map(|before| (before.serial, before.link.map(|link| link.hash)));
+        let newest = last.map(|last| (last.serial, last.hash));
         if newest.is_some_and(|newest| newest != (head.serial, head.hash)) {
             self.fault(
                 head.seq,
                 Some(head.serial),
+                Damage::Chain,
                 "the zone's head names another version",
             );
         }
@@ -245,53 +291,53 @@ impl<'a> Walk<'a> {
             .and_then(|value| Head::decode(&key, &value))
             .is_none_or(|now| now.seq < head.seq)
         {
-            self.fault(head.seq, Some(head.serial), "the zone's head is damaged");
+            let what = "the zone's head is damaged";
+            self.fault(head.seq, Some(head.serial), Damage::Changed, what);
         }
         Ok(())
     }
 
     /// Checks a step's hash, and that the step follows the version before it.
-    fn one_step(&mut self, step: &Step, before: Option<&Before>) {
-        let seq = step.seq;
-        let mut wrong = Vec::new();
-        match &step.link {
-            None => self.verdict.unhashed += 1,
-            Some(link) => {
-                let again = Link::of(step, &self.stored.apex, link.previous, link.content);
-                if again.hash != link.hash {
-                    wrong.push("its hash does not match its stored data");
-                }
-                let first = self.verdict.versions == self.verdict.unhashed + 1;
-                if first {
-                    self.verdict.anchor = link.previous;
-                }
-                if step.from.is_none() && link.previous != Hash::ZERO {
-                    wrong.push("it is the first version but names a hash before it");
-                }
-            }
+    fn one_step(&mut self, step: &Step, last: Option<&Last>) -> Before {
+        self.anchor(step);
+        let Checked { before, fault } =
+            Checked::of(step, &self.stored.apex, last.map(|last| &last.before));
+        if let Some((damage, what)) = fault {
+            self.fault(step.seq, Some(step.serial), damage, what);
         }
-        if let Some(before) = before {
-            let linked = match (&before.link, &step.link) {
-                (Some(before), Some(link)) => link.previous == before.hash,
-                (None, Some(link)) => link.previous == Hash::ZERO,
-                (None, None) => true,
-                (Some(_), None) => false,
-            };
-            if !linked {
-                wrong.push("it names another hash than that of the version before");
-            }
-            let follows = step.from.as_ref().is_some_and(|(serial, soa)| {
-                *serial == before.serial && *soa == before.soa && step.serial.is_after(*serial)
+        let (added, removed) = (step.added.len(), step.removed.len());
+        if last.is_some_and(|last| last.records + added != step.records + removed) {
+            let what = "it has another number of records than it says";
+            self.fault(step.seq, Some(step.serial), Damage::Chain, what);
+        }
+        before
+    }
+
+    /// Notes the requested hashes that a step has or names.
+    fn anchor(&mut self, step: &Step) {
+        let Some(link) = step.link else {
+            self.verdict.unhashed += 1;
+            return;
+        };
+        if self.anchors.contains(&link.hash) {
+            self.verdict.anchored.push(Anchored {
+                hash: link.hash,
+                seq: step.seq,
+                serial: step.serial,
             });
-            if !follows {
-                wrong.push("it does not follow the version before");
-            }
-            if before.records + step.added.len() != step.records + step.removed.len() {
-                wrong.push("it has another number of records than it says");
-            }
         }
-        for what in wrong {
-            self.fault(seq, Some(step.serial), what);
+        if self.verdict.versions != self.verdict.unhashed + 1 {
+            return;
+        }
+        self.verdict.anchor = link.previous;
+        if let Some((serial, _)) = &step.from
+            && self.anchors.contains(&link.previous)
+        {
+            self.verdict.anchored.push(Anchored {
+                hash: link.previous,
+                seq: step.seq.saturating_sub(1),
+                serial: *serial,
+            });
         }
     }
 
@@ -299,7 +345,7 @@ impl<'a> Walk<'a> {
     pub(super) fn exactness(&mut self, step: &Step, contents: &Contents) -> Result<(), StoreError> {
         if !self.is_exact(step, contents)? {
             let what = "it is not stored as it was written";
-            self.fault(step.seq, Some(step.serial), what);
+            self.fault(step.seq, Some(step.serial), Damage::Changed, what);
         }
         Ok(())
     }
@@ -385,6 +431,128 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Checks the entries from before the history, newest first: each must lead to the version from which the next one
+    /// starts, and have the content that its hash names. Only a whole version has a hash that can be computed again.
+    fn archive(&mut self) -> Result<(), StoreError> {
+        let Stored {
+            apex,
+            id,
+            head,
+            archive,
+            ..
+        } = self.stored;
+        if archive.is_empty() {
+            return Ok(());
+        }
+        let read = load::read_step(self.store, apex, *id, head.oldest);
+        let Some(mut after) = self.read(head.oldest, read)? else {
+            return Ok(());
+        };
+        let mut state = self.state_before(&after)?;
+        for entry in archive.iter().rev() {
+            let read = archive::read_step(self.store, apex, *id, entry.seq);
+            let Some(step) = self.read(entry.seq, read)? else {
+                return Ok(());
+            };
+            self.verdict.archived += 1;
+            if !entry.is_whole() {
+                self.verdict.condensed += entry.versions();
+            }
+            self.archived_step(entry, &step, &after);
+            state = state.filter(|(contents, tree)| {
+                let hash = tree.content_hash(contents);
+                let is_so = step.link.is_none_or(|link| link.content == hash);
+                if !is_so {
+                    let what = "its records do not have its content hash";
+                    self.fault(step.seq, Some(step.serial), Damage::Changed, what);
+                }
+                is_so && entry.has_records
+            });
+            state = match state.map(|(contents, tree)| (step.revert(&contents), tree)) {
+                Some((Ok(contents), tree)) => {
+                    let tree = tree_after(&tree, &step, &contents);
+                    Some((contents, tree))
+                }
+                Some((Err(error), _)) => {
+                    self.fault(
+                        step.seq,
+                        Some(step.serial),
+                        Damage::Changed,
+                        error.to_string(),
+                    );
+                    None
+                }
+                None => None,
+            };
+            after = step;
+        }
+        Ok(())
+    }
+
+    /// The contents before the oldest step of the history; `None` when they cannot be built.
+    fn state_before(
+        &mut self,
+        oldest: &Step,
+    ) -> Result<Option<(Contents, ContentTree)>, StoreError> {
+        let (seq, near) = (
+            oldest.seq,
+            load::read_near(self.store, self.stored, oldest.seq),
+        );
+        let Some(mut state) = self.read(seq, near)? else {
+            return Ok(None);
+        };
+        let Stored { apex, id, .. } = self.stored;
+        while state.seq >= seq {
+            let read = load::read_step(self.store, apex, *id, state.seq);
+            let done = read.and_then(|step| state.retreat(&step));
+            if self.read(seq, done)?.is_none() {
+                return Ok(None);
+            }
+        }
+        while state.seq + 1 < seq {
+            let read = load::read_step(self.store, apex, *id, state.seq + 1);
+            let done = read.and_then(|step| state.advance(&step));
+            if self.read(seq, done)?.is_none() {
+                return Ok(None);
+            }
+        }
+        let tree = ContentTree::of(&state.contents);
+        Ok(Some((state.contents, tree)))
+    }
+
+    /// Checks an entry from before the history beside the version after it.
+    fn archived_step(&mut self, entry: &Archived, step: &Step, after: &Step) {
+        let mut wrong = Vec::new();
+        let from = after.from.as_ref();
+        if from.is_none_or(|(serial, soa)| *serial != step.serial || *soa != step.soa) {
+            wrong.push((Damage::Chain, "the version after it does not follow it"));
+        }
+        let previous = after.link.map(|link| link.previous);
+        if previous.unwrap_or_default() != step.link.map(|link| link.hash).unwrap_or_default() {
+            wrong.push((Damage::Chain, "the version after it names another hash"));
+        }
+        let is_described = (entry.serial, entry.time_ms) == (step.serial, step.time_ms);
+        if !is_described {
+            wrong.push((Damage::Changed, "it is not as it is described"));
+        }
+        if let Some(link) = step.link {
+            let again = Link::of(step, &self.stored.apex, link.previous, link.content);
+            if entry.is_whole() && again.hash != link.hash {
+                wrong.push((Damage::Changed, "its hash does not match its stored data"));
+            }
+            if self.anchors.contains(&link.hash) {
+                self.verdict.anchored.push(Anchored {
+                    hash: link.hash,
+                    seq: step.seq,
+                    serial: step.serial,
+                });
+            }
+        }
+        for (damage, what) in wrong {
+            self.fault(step.seq, Some(step.serial), damage, what);
+        }
+    }
+
     /// Checks that contents have the hash that their step names.
     fn has_content(&mut self, step: &Step, state: &State, tree: &ContentTree) -> bool {
         let is_so = step
@@ -392,7 +560,7 @@ impl<'a> Walk<'a> {
             .is_none_or(|link| link.content == tree.content_hash(&state.contents));
         if !is_so {
             let what = "its records do not have its content hash";
-            self.fault(step.seq, Some(step.serial), what);
+            self.fault(step.seq, Some(step.serial), Damage::Changed, what);
         }
         is_so
     }
@@ -411,7 +579,7 @@ impl<'a> Walk<'a> {
                 let hash = ContentTree::of(&contents).content_hash(&contents);
                 if !same || step.link.is_some_and(|link| link.content != hash) {
                     let what = "its snapshot holds another content";
-                    self.fault(base.seq, Some(serial), what);
+                    self.fault(base.seq, Some(serial), Damage::Changed, what);
                 }
             }
         }
@@ -427,7 +595,7 @@ impl<'a> Walk<'a> {
         }
         if !exact {
             let what = "its snapshot is not stored as it was written";
-            self.fault(base.seq, Some(serial), what);
+            self.fault(base.seq, Some(serial), Damage::Changed, what);
         }
         Ok(())
     }
@@ -437,6 +605,7 @@ impl<'a> Walk<'a> {
 fn still_stands(now: &Stored, seq: u64) -> bool {
     let head = &now.head;
     seq >= head.first_needed()
+        || now.archive.get(seq).is_some()
         || head.older.iter().any(|base| base.seq == seq)
         || (head.base.snapshot && head.base.seq == seq)
 }

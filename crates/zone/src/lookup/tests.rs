@@ -388,7 +388,17 @@ fn names_below_a_dname_are_redirected() {
         (
             "x.a.z.",
             "CNAME",
-            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., nodata",
+            "a.z. 60 DNAME b.z., x.a.z. 60 CNAME x.b.z., end",
+        ),
+        (
+            "n.m.a.z.",
+            "CNAME",
+            "a.z. 60 DNAME b.z., n.m.a.z. 60 CNAME n.m.b.z., end",
+        ),
+        (
+            "x.self.z.",
+            "CNAME",
+            "self.z. 60 DNAME self.z., x.self.z. 60 CNAME x.self.z., end",
         ),
         (
             "x.a.z.",

@@ -160,7 +160,10 @@ fn what_a_zone_may_not_hold() {
         (
             "a NSEC b A",
             &[
-                "d/main:5:1: NSEC would not match the zone, whose serial is zonewright's: sign the zone on a secondary",
+                "d/main:3:1: z. is signed and has no DNSKEY that signs zones at its apex",
+                "d/main:3:1: z. has no NSEC",
+                "d/main:5:1: the NSEC of a.z. leads to b.z., and the next name is ns.z.",
+                "d/main:4:1: ns.z. has no NSEC",
             ],
         ),
         (

@@ -41,6 +41,20 @@ struct Asked {
     last: Option<Instant>,
 }
 
+/// The octets of the smallest record in a message: a pointer, type, class, TTL and the length of its data.
+const RECORD_OCTETS_LEAST: usize = 12;
+
+/// The most records of a section that can fit into a reply to this client. A section with more does not fit as a whole, and
+/// neither do so many.
+fn most_records(request: &Request) -> usize {
+    let octets = match &request.edns {
+        _ if request.origin.proto.is_stream() => u16::MAX,
+        Some(edns) => edns.size.max(512),
+        None => 512,
+    };
+    usize::from(octets) / RECORD_OCTETS_LEAST + 1
+}
+
 /// About how many bytes of memory a record takes. The allocator rounds its owner and its data up to multiples of 16.
 fn bytes_of(record: &Record) -> usize {
     let owner = record.owner.as_wire().len();
@@ -92,16 +106,19 @@ impl Item {
         i64::from(self.seconds) - i64::try_from(age).unwrap_or(i64::MAX)
     }
 
-    /// The reply to a question, with `ttl` in its records.
+    /// The reply to a question, with `ttl` in its records. Of a section that is too large for the client it has as many as
+    /// show that.
     pub(super) fn reply(&self, request: &Request, ttl: u32) -> Reply {
         let ttl = Ttl::decode(ttl);
+        let most = most_records(request);
         let [answers, authority, additional] = &self.sections;
         let copy = |section: &[Record]| {
             let with_ttl = |record: &Record| Record {
                 ttl,
                 ..record.clone()
             };
-            section.iter().map(with_ttl).collect()
+            let kept = section.iter().take(most);
+            kept.map(with_ttl).collect()
         };
         let mut flags = self.flags & (flags::AA | flags::RA) | request.flags & flags::CD;
         if request.dnssec_ok() || request.flags & flags::AD != 0 {

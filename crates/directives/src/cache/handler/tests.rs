@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use dns::{Rcode, Rdata, Record, Rtype};
 use ops::HandClock;
+use server::Proto;
 use server::chain::Router;
+use server::message::Edns;
 use server::testing::{ask, chain, chain_around, request, text};
 use zone::testing::zone;
 
@@ -491,7 +493,7 @@ fn security_12_a_reply_is_kept_for_a_subnet_where_that_goes_on_to_the_upstream()
         let mut asked = request("a.t. A");
         let mut options = vec![];
         edns::push_option(&mut options, CLIENT_SUBNET, subnet);
-        asked.edns = Some(server::message::Edns {
+        asked.edns = Some(Edns {
             size: 1232,
             dnssec_ok: false,
             options,
@@ -519,4 +521,35 @@ fn security_12_a_reply_is_kept_for_a_subnet_where_that_goes_on_to_the_upstream()
         // Longer ones than there are.
         key(&[7; 300]);
     }
+}
+
+#[test]
+fn security_03_a_hit_copies_no_more_records_than_show_that_they_do_not_fit() {
+    let lines: Vec<String> = (0..4000)
+        .map(|n| format!("a.t. 60 10.0.{}.{}", n / 250, n % 250))
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let Outcome::Reply(all) = reply(0, &lines) else {
+        panic!("the script gives a reply");
+    };
+    let item = Item::new(&all, true, 60, Instant::now());
+    let mut asked = request("a.t. A");
+    let octets_of_records = |reply: &Reply| 16 * reply.answers.len();
+    let small = item.reply(&asked, 60);
+    assert!(
+        (513..1200).contains(&octets_of_records(&small)),
+        "{small:?}"
+    );
+    asked.edns = Some(Edns {
+        size: 1232,
+        dnssec_ok: false,
+        options: Vec::new(),
+    });
+    let larger = item.reply(&asked, 60);
+    assert!(
+        (1233..2400).contains(&octets_of_records(&larger)),
+        "{larger:?}"
+    );
+    asked.origin.proto = Proto::Tcp;
+    assert_eq!(item.reply(&asked, 60).answers.len(), 4000);
 }

@@ -71,11 +71,32 @@ fn apex_is_checked() {
             "minimum 1d",
             "2:9: minimum '1d': not a duration such as 300ms, 30s or 1h5m",
         ),
+        ("service", "2:1: service needs an argument"),
+        ("service kube-dns", "2:9: 'kube-dns' is not a Service"),
+        ("service a/B", "2:9: 'a/B' is not a Service"),
         ("soa x", "2:1: apex has no option 'soa'"),
     ] {
         assert_eq!(faults(&format!("apex {{\n{line}\n}}")), [want], "{line}");
     }
     assert_eq!(faults("apex"), ["1:1: apex has no options"]);
+}
+
+#[test]
+fn a_service_in_front_is_for_zones_of_names_and_stands_without_name_servers() {
+    let zones = "kubernetes a.example 10.in-addr.arpa\nk8s_external b.example";
+    let said = |lines: &str| faults(&format!("{zones}\n{lines}"));
+    for zone in ["", "a.example", "b.example"] {
+        let lines = format!("apex {zone} {{\nservice infra/dns\n}}");
+        assert_eq!(said(&lines), [""; 0], "{lines}");
+    }
+    assert_eq!(
+        said("apex 10.in-addr.arpa {\nservice infra/dns\n}"),
+        ["3:1: no zone of this apex has names of Services"]
+    );
+    assert_eq!(
+        said("apex {\nservice infra/dns\nns x.elsewhere\n}"),
+        ["3:1: ns and service exclude each other"]
+    );
 }
 
 #[test]
@@ -323,7 +344,7 @@ fn http_servers_are_checked() {
         ("prometheus 9153", "1:12: '9153': the port is missing"),
         (
             "prometheus {\n tls x\n}",
-            "2:2: prometheus tls: not supported: metrics are served only over HTTP",
+            "2:2: prometheus tls: not supported: metrics are served only over HTTP: listen on 127.0.0.1, with a proxy beside it that serves them over TLS (such as kube-rbac-proxy)",
         ),
         (
             "health {\n lameduck 5\n}",

@@ -211,12 +211,13 @@ fn the_usual_cluster_corefile_is_accepted_and_read_word_by_word() {
     }
 }
 
+/// The words of plugin.cfg in CoreDNS 1.15.0.
 #[test]
 fn every_directive_of_coredns_is_known() {
     let all = "root metadata geoip cancel proxyproto quic grpc_server https https3 timeouts \
                multisocket reload nsid bufsize bind debug trace ready health pprof shed prometheus \
-               errors log dnstap local dns64 any chaos loadbalance tsig rewrite autopath acl cache \
-               header dnssec tls minimal template transfer hosts route53 azure clouddns k8s_external \
+               errors log dnstap local dns64 siit any chaos loadbalance tsig rewrite autopath acl cache \
+               header dnssec tls minimal template transfer dynupdate hosts route53 azure clouddns k8s_external \
                kubernetes file auto secondary etcd loop forward grpc erratic whoami on sign view nomad";
     for directive in all.split_whitespace() {
         let got = problems(&format!(". {{\n {directive}\n}}\n"));

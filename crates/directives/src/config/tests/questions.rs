@@ -236,7 +236,7 @@ fn template_has_patterns_records_and_a_code() {
              .Regex .Meta (character 4)",
             "6:8: 'nxdomain' is not a response code",
             "7:10: 'x' is not a number up to 65535",
-            "8:2: template var: not supported: a template may use the question and the groups of match",
+            "8:2: template var: not supported: a template may use the question and the groups of match: write the form of the names into the pattern of match, or forward them to a CoreDNS with this template",
             "9:2: template has no option 'bogus'",
         ]
     );

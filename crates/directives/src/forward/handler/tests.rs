@@ -219,28 +219,49 @@ async fn security_11_a_datagram_with_another_question_is_ignored_and_the_right_o
     assert_eq!(answer, "NOERROR | a.t. 9 IN A 10.1.2.3");
 }
 
-#[tokio::test]
-async fn security_11_each_query_leaves_from_a_port_of_its_own() {
+/// The port and the ID of each of twenty queries.
+async fn ports_and_ids() -> [Vec<u16>; 2] {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let server = alone(forward("forward . 192.0.2.1", &[address], None));
-    let mut ports = Vec::new();
-    for number in 0..5 {
+    let [mut ports, mut ids] = [Vec::new(), Vec::new()];
+    for number in 0..20 {
         let mut request = request(&format!("{number}.t. A"));
         let serve = async {
             let (query, peer) = next_query(&socket).await;
             socket.send_to(&reply_to(&query), peer).await.unwrap();
-            peer.port()
+            ports.push(peer.port());
+            ids.push(u16::from_be_bytes([query[0], query[1]]));
         };
         let asked = Arc::clone(&server).answer(&mut request);
-        let (answer, port) = tokio::join!(asked, serve);
+        let (answer, ()) = tokio::join!(asked, serve);
         assert!(text(&answer, 1).starts_with("NOERROR"));
-        ports.push(port);
     }
+    [ports, ids]
+}
+
+/// How many of these are not what the one before tells: the same, or one more.
+fn surprises(numbers: &[u16]) -> usize {
+    let pairs = numbers.windows(2);
+    pairs
+        .filter(|pair| pair[1].wrapping_sub(pair[0]) > 1)
+        .count()
+}
+
+#[tokio::test]
+async fn security_11_each_query_leaves_from_a_port_of_its_own() {
+    let [mut ports, _] = ports_and_ids().await;
     ports.sort_unstable();
     ports.dedup();
     // The kernel may choose one twice.
-    assert!(ports.len() > 3, "{ports:?}");
+    assert!(ports.len() > 15, "{ports:?}");
+}
+
+#[tokio::test]
+async fn security_11_each_query_has_an_id_that_the_one_before_does_not_tell() {
+    let [_, ids] = ports_and_ids().await;
+    assert!(surprises(&ids) > 15, "{ids:?}");
+    assert_eq!(surprises(&[5, 5, 6, 7, 9]), 1);
 }
 
 #[tokio::test]

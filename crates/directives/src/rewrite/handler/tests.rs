@@ -84,6 +84,37 @@ fn ask(directives: &str, question: &str) -> String {
     said
 }
 
+/// As CoreDNS 1.15: values are text, and without one of them the rule does not apply, even if it would stop.
+#[test]
+fn a_replacement_with_metadata_has_the_values_of_the_client() {
+    let asked = |rules: &str, name: &str, values: &[(&str, &str)]| {
+        let server = chain(vec![Arc::new(rewrite(rules))], vec![Arc::new(Tells)]);
+        let mut request = request(name);
+        let value =
+            |(label, value): &(&str, &str)| ((*label).to_owned().into(), (*value).to_owned());
+        request.metadata.extend(values.iter().map(value));
+        ask_request(&server, &mut request)
+    };
+    let rule = "rewrite name regex ^([^.]+)\\.test\\.$ {1}.{kubernetes/Client}.svc.X metadata";
+    let both = format!("{rule} answer auto\nrewrite name suffix .test .other");
+    let said = asked(&both, "web.test. TXT", &[("kubernetes/Client", "Team-A")]);
+    assert!(said.contains("web.team-a.svc.x. TXT"), "{said}");
+    assert!(said.contains("| web.test. 60 IN TXT"), "{said}");
+    // A value is no replacement of its own.
+    let said = asked(rule, "web.test. TXT", &[("kubernetes/Client", "{1}")]);
+    assert!(said.contains("web.{1}.svc.x. TXT"), "{said}");
+    for values in [
+        &[][..],
+        &[("kubernetes/client", "x")],
+        &[("kubernetes/Client", "")],
+    ] {
+        let said = asked(&both, "web.test. TXT", values);
+        assert!(said.contains("web.other. TXT"), "{values:?}: {said}");
+    }
+    let said = asked(rule, "web.test. TXT", &[("kubernetes/Client", "a..b")]);
+    assert!(said.contains("SERVFAIL"), "{said}");
+}
+
 #[test]
 fn every_kind_of_rule_asks_another_name() {
     for (rule, question, owner, asked) in [

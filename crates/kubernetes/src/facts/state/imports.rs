@@ -105,12 +105,17 @@ impl State {
             .by_key
             .range(first..)
             .take_while(|(key, _)| key.namespace == *namespace);
-        for (key, import) in inside {
-            dirty.import(key, cause);
-            let own = own_addresses(Some(import)).iter().copied();
-            let all = own.chain(self.slices_of_import(key).flat_map(slice_addresses));
-            all.for_each(|address| dirty.address(address, cause));
+        for (key, _) in inside {
+            self.mark_import(key, cause, dirty);
         }
+    }
+
+    /// Marks an import and all its addresses.
+    pub(super) fn mark_import(&self, key: &ObjectKey, cause: u32, dirty: &mut Dirty) {
+        dirty.import(key, cause);
+        let own = own_addresses(self.import(key)).iter().copied();
+        let all = own.chain(self.slices_of_import(key).flat_map(slice_addresses));
+        all.for_each(|address| dirty.address(address, cause));
     }
 
     /// Marks the keys that depend on an import which was added, removed or changed.
@@ -126,12 +131,13 @@ impl State {
         let (before, after): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = (set(old), set(new));
         dirty.addresses(before.symmetric_difference(&after), cause);
         self.reindex_import(key, &before, &after);
-        // Endpoints have PTRs only under a headless import.
-        let is_headless = |import: Option<&ServiceImport>| {
-            import.is_some_and(|import| import.form == ImportForm::Headless)
+        // Endpoints have PTRs only under a headless import. The oldest import at an address owns it.
+        let points = |import: Option<&ServiceImport>| {
+            import.map(|import| (import.form == ImportForm::Headless, import.created_s))
         };
-        if is_headless(old) != is_headless(new) {
-            for address in self.slices_of_import(key).flat_map(slice_addresses) {
+        if points(old) != points(new) {
+            let own = own_addresses(new).iter().copied();
+            for address in own.chain(self.slices_of_import(key).flat_map(slice_addresses)) {
                 dirty.address(address, cause);
             }
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::client::ClientBuilder;
+use kube::client::{AuthError, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use thiserror::Error;
@@ -154,6 +154,11 @@ async fn client(
         if let Some(cause) = std::error::Error::source(&error) {
             reason = format!("{reason}: {cause}");
         }
+        if let kube::Error::Auth(AuthError::AuthExecStart(cause)) = &error
+            && cause.kind() == std::io::ErrorKind::PermissionDenied
+        {
+            reason += "; the sandbox starts no programs, so write tokenFile in the kubeconfig, or run --no-sandbox";
+        }
         ConnectError::Client(reason)
     })?;
     Ok(Numbered {
@@ -212,7 +217,12 @@ async fn config(auth: &Auth) -> Result<Config, ConnectError> {
             if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.authority().is_none() {
                 return Err(wrong("scheme or host is missing".to_owned()));
             }
+            let is_plain = uri.scheme_str() == Some("http");
             let mut config = Config::new(uri);
+            // Without roots the client would read those of the system, which an image may lack.
+            if is_plain || tls.is_some() {
+                config.root_cert = Some(Vec::new());
+            }
             if let Some(tls) = tls {
                 for file in [&tls.cert, &tls.key, &tls.ca] {
                     std::fs::read(file).map_err(|error| ConnectError::TlsFile {

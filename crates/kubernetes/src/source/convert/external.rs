@@ -18,6 +18,7 @@ impl Reader<'_> {
         status: Option<ServiceStatus>,
     ) -> Option<Arc<External>> {
         let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
+        let mut external_ips: BTreeSet<IpAddr> = BTreeSet::new();
         let mut hosts: BTreeSet<Arc<str>> = BTreeSet::new();
         let written = spec.and_then(|spec| spec.external_ips.as_ref());
         for text in written
@@ -25,7 +26,7 @@ impl Reader<'_> {
             .flatten()
             .filter(|text| !text.is_empty())
         {
-            self.outer_address("externalIP", text, &mut addresses);
+            self.outer_address("externalIP", text, &mut external_ips);
         }
         let ingress = status
             .and_then(|status| status.load_balancer)
@@ -42,10 +43,11 @@ impl Reader<'_> {
                 (None, None) => {}
             }
         }
-        if addresses.is_empty() && hosts.is_empty() {
+        if addresses.is_empty() && external_ips.is_empty() && hosts.is_empty() {
             return None;
         }
         Some(Arc::new(External {
+            external_ips: external_ips.difference(&addresses).copied().collect(),
             addresses: addresses.into_iter().collect(),
             hosts: hosts.into_iter().collect(),
         }))

@@ -43,8 +43,8 @@ fn told(reading: &Reading) -> String {
             }
             if let Some(external) = &service.external {
                 lines.push(format!(
-                    "outside {:?} {:?}",
-                    external.addresses, external.hosts
+                    "outside {:?}, external IPs {:?}, {:?}",
+                    external.addresses, external.external_ips, external.hosts
                 ));
             }
         }
@@ -389,7 +389,7 @@ fn what_is_outside_a_service_is_sorted_and_once() {
                 192.0.2.4}, {hostname: a.example}, {}]}}\n";
     assert_eq!(
         told(&both(Kind::Service, yaml)),
-        "shop/web ClusterIp([10.0.0.1])\noutside [192.0.2.1, 192.0.2.4, 192.0.2.9] [\"a.example\", \
+        "shop/web ClusterIp([10.0.0.1])\noutside [192.0.2.1, 192.0.2.4], external IPs [192.0.2.9], [\"a.example\", \
          \"b.example\"]\n! Service shop/web: externalIP \"x\" left out: not an IP address\n! Service \
          shop/web: load balancer address \"::ffff:192.0.2.3\" left out: an IPv4 address written as IPv6"
     );

@@ -226,5 +226,5 @@ fn a_name_is_read_out_of_snapshots_as_the_version_has_it() {
             }
         }
     }
-    assert_eq!(reader.verify(&apex()).unwrap().faults, Vec::new());
+    assert_eq!(reader.verify(&apex(), &[]).unwrap().faults, Vec::new());
 }

@@ -103,7 +103,7 @@ impl Subject {
                 // Behind a right check sum only the hashes are left, which `verify` follows.
                 let is_found = || {
                     let journal = self.bench.journal.as_ref().unwrap();
-                    let verdict = journal.reader().verify(&apex());
+                    let verdict = journal.reader().verify(&apex(), &[]);
                     verdict.is_err() || verdict.is_ok_and(|verdict| !verdict.faults.is_empty())
                 };
                 match is_true || (is_sealed && is_found()) {

@@ -90,7 +90,15 @@ fn a_large_step_is_looked_at_where_its_list_says_so_and_always_without_one() {
     }
     let named = (0..4000).filter(|number| found(&mut bench, *number).contains(&3));
     assert!((2000..2003).contains(&named.count()));
-    assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
+    assert_eq!(
+        bench
+            .journal()
+            .reader()
+            .verify(&apex(), &[])
+            .unwrap()
+            .faults,
+        []
+    );
 }
 
 #[test]
@@ -168,7 +176,12 @@ fn a_damaged_list_rules_nothing_out_and_is_seen() {
     assert!(parts > 1);
     let looked_at = (0..1000).filter(|number| found(&mut bench, *number).contains(&3));
     assert!(looked_at.count() > 10);
-    let faults = bench.journal().reader().verify(&apex()).unwrap().faults;
+    let faults = bench
+        .journal()
+        .reader()
+        .verify(&apex(), &[])
+        .unwrap()
+        .faults;
     assert!(faults.iter().any(|fault| fault.seq == 3), "{faults:?}");
 }
 
@@ -207,7 +220,15 @@ fn a_large_step_that_leaves_takes_its_list_along() {
         let left = with_entries(bench.journal(), kind);
         assert!(left.first().is_none_or(|seq| *seq > 4), "{kind}: {left:?}");
     }
-    assert_eq!(bench.journal().reader().verify(&apex()).unwrap().faults, []);
+    assert_eq!(
+        bench
+            .journal()
+            .reader()
+            .verify(&apex(), &[])
+            .unwrap()
+            .faults,
+        []
+    );
 }
 
 /// A bench with five large steps that nothing was done for yet; two of them may be kept at hand.

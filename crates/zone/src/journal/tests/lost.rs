@@ -5,7 +5,12 @@ use crate::laws::fixed_history;
 
 /// The faults of the zone.
 fn faults(bench: &mut Bench) -> Vec<Fault> {
-    bench.journal().reader().verify(&apex()).unwrap().faults
+    bench
+        .journal()
+        .reader()
+        .verify(&apex(), &[])
+        .unwrap()
+        .faults
 }
 
 /// A version of another zone.
@@ -53,7 +58,7 @@ fn verify_finds_a_flipped_bit_of_the_file_or_nothing_that_was_published_differs(
         std::fs::write(whole.path().join("db/db"), flipped).unwrap();
         let (journal, _) = Journal::open(whole.path(), clock(&bench.now)).unwrap();
         let reader = journal.reader();
-        if !reader.verify(&apex()).unwrap().faults.is_empty() {
+        if !reader.verify(&apex(), &[]).unwrap().faults.is_empty() {
             found += 1;
             continue;
         }
@@ -88,6 +93,7 @@ fn a_database_that_is_gone_is_a_fault_until_a_version_says_it_and_from_then_on_i
             [Fault {
                 seq: 0,
                 serial,
+                damage: Damage::Lost,
                 what
             }]
         );

@@ -7,7 +7,7 @@ use crate::{ContentTree, Hash};
 
 /// What `verify` says.
 fn verdict(bench: &mut Bench) -> Verdict {
-    bench.journal().reader().verify(&apex()).unwrap()
+    bench.journal().reader().verify(&apex(), &[]).unwrap()
 }
 
 proptest! {
@@ -259,7 +259,7 @@ fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
     bench.settle();
     let after = bench.journal().zones()[&apex()].clone();
     assert!(after.first_stored > seq, "{after:?}");
-    let mut walk = Walk::new(&reader, &before);
+    let mut walk = Walk::new(&reader, &before, &[]);
     walk.exactness(&step, &contents).unwrap();
     let gone = walk.run().unwrap().faults;
     // The base moved too, for which a verification begins anew.
@@ -269,7 +269,7 @@ fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
     let newest = load::read_step(&reader.store, &apex(), before.id, after.head.seq).unwrap();
     let mut other = newest;
     other.time_ms += 1;
-    let mut walk = Walk::new(&reader, &after);
+    let mut walk = Walk::new(&reader, &after, &[]);
     walk.exactness(&other, &contents).unwrap();
     assert_eq!(walk.run().unwrap().faults.len(), 1);
 }
@@ -490,4 +490,79 @@ fn older_snapshots_stay_while_their_history_does_and_give_what_was() {
     assert_eq!(*head.older, []);
     assert!(entries(bench.journal(), SNAPSHOT) < 20, "one is left");
     assert_eq!(verdict(&mut bench).faults, Vec::new());
+}
+
+/// What `verify` says of the version that a change was made to.
+fn damage_of(bench: &mut Bench, seq: u64) -> Vec<Damage> {
+    let faults = verdict(bench).faults;
+    let of_version = faults.iter().filter(|fault| fault.seq == seq);
+    of_version.map(|fault| fault.damage).collect()
+}
+
+#[test]
+fn changed_bytes_lost_versions_and_a_broken_chain_are_told_apart() {
+    let mut bench = tamper_bench();
+    let stored = bench.journal().zones()[&apex()].clone();
+    let seq = stored.head.seq - 1;
+    let first = codec::part_key(STEP, stored.id, seq, 0);
+    let next = codec::part_key(STEP, stored.id, seq + 1, 0);
+    let all = version_entries(bench.journal());
+    let untouched: Vec<_> = all
+        .into_iter()
+        .filter(|(key, _)| (&first[..]..&next[..]).contains(&&key[..]))
+        .collect();
+    let mut flipped = untouched.clone();
+    flipped[0].1[20] ^= 1;
+    overwrite(bench.journal(), &flipped);
+    assert_eq!(damage_of(&mut bench, seq), [Damage::Changed]);
+    let mut batch = Batch::default();
+    for (key, _) in &untouched {
+        batch.delete(key);
+    }
+    bench.journal().store.write(batch).unwrap();
+    assert_eq!(damage_of(&mut bench, seq), [Damage::Lost]);
+    overwrite(bench.journal(), &untouched);
+    // A version whose own hash is right, and that names another one before it.
+    let forged = rewritten(bench.journal(), seq, |step| {
+        let link = step.link.unwrap();
+        let previous = Hash::from_octets([7; 32]);
+        step.link = Some(crate::Link::of(step, &apex(), previous, link.content));
+    });
+    overwrite(bench.journal(), &forged);
+    assert_eq!(damage_of(&mut bench, seq), [Damage::Chain]);
+    assert_eq!(damage_of(&mut bench, seq + 1), [Damage::Chain]);
+    overwrite(bench.journal(), &untouched);
+    assert_eq!(verdict(&mut bench).faults, []);
+}
+
+#[test]
+fn a_hash_that_was_noted_is_found_in_the_chain_or_just_before_it() {
+    let mut bench = tamper_bench();
+    let links: Vec<_> = bench.steps.iter().map(|step| step.link.unwrap()).collect();
+    let retention = Retention {
+        versions: 4,
+        ..Retention::DEFAULT
+    };
+    bench.journal().set_retention(&apex(), retention);
+    bench.settle();
+    let reader = bench.journal().reader();
+    let zone = reader.zone(&apex()).unwrap();
+    assert!(zone.oldest > 2, "some versions are dropped");
+    let noted: Vec<Hash> = links.iter().map(|link| link.hash).collect();
+    let verdict = reader.verify(&apex(), &noted).unwrap();
+    let found: Vec<u64> = verdict.anchored.iter().map(|found| found.seq).collect();
+    let mut want: Vec<u64> = (zone.oldest - 1..=zone.newest).collect();
+    let mut sorted = found.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, want);
+    want.retain(|seq| {
+        let step = &bench.steps[usize::try_from(*seq).unwrap() - 1];
+        let same = |it: &Anchored| {
+            it.serial == step.serial && Some(it.hash) == step.link.map(|link| link.hash)
+        };
+        !verdict.anchored.iter().any(same)
+    });
+    assert_eq!(want, [0; 0], "serial and hash are those of the version");
+    let none = reader.verify(&apex(), &[Hash::from_octets([9; 32])]);
+    assert_eq!(none.unwrap().anchored, []);
 }

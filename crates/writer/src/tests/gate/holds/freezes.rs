@@ -9,7 +9,10 @@ fn a_frozen_zone_makes_no_version_until_its_time_is_over() {
     let answer = subject.order(None);
     assert!(subject.pipeline.commit());
     assert_eq!(answer.blocking_recv().unwrap().unwrap().encode(), serial);
-    assert!(!subject.zone().may_be_old(), "nothing waits yet");
+    assert!(
+        !subject.may_be_old("s0.a.svc.cluster.local."),
+        "nothing waits yet"
+    );
     assert_eq!(subject.zone().hold().unwrap().as_str(), "frozen");
     subject.add(10);
     feed(&mut subject.pipeline, deletion(0, ""));
@@ -99,7 +102,7 @@ fn a_release_that_ends_a_freeze_leaves_a_mass_loss_to_the_gate_and_to_a_second_r
     assert!(subject.pipeline.commit());
     let why = answer.blocking_recv().unwrap().unwrap_err();
     let ends = format!(
-        "is held: it would lose 10 of {before} records; to publish it: zonewright release cluster.local."
+        "is held: namespace a would lose 10 of {before} records; to publish it: zonewright release cluster.local."
     );
     assert!(why.ends_with(&ends), "{why}");
     assert_eq!((subject.names(), subject.serial()), (10, serial));

@@ -1,0 +1,85 @@
+//! `reload`, `stop`, `notify`: what a caller asks of the running server itself.
+
+use std::io;
+
+use dns::Name;
+use serde_json::json;
+
+use crate::error::{AuditError, Output, SCHEMA};
+use crate::past::Past;
+
+/// `reload`.
+pub(super) fn reload(
+    past: &dyn Past,
+    by: &str,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    past.reload(by)?;
+    match output {
+        Output::Text => writeln!(out, "the Corefile is read and in use")?,
+        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "reloaded": true }))?,
+    }
+    Ok(())
+}
+
+/// `stop`.
+pub(super) fn stop(
+    past: &dyn Past,
+    by: &str,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    past.stop(by)?;
+    match output {
+        Output::Text => writeln!(out, "the server ends")?,
+        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "stopping": true }))?,
+    }
+    Ok(())
+}
+
+/// `notify`.
+pub(super) fn notify(
+    past: &dyn Past,
+    zone: &Name,
+    by: &str,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let status = past.status().ok_or(AuditError::NoServer)?;
+    let mut lines = status.zones.iter();
+    let line = lines.find(|line| line.zone == zone.to_string());
+    let known = || {
+        status
+            .zones
+            .iter()
+            .filter_map(|line| Name::parse(&line.zone).ok())
+    };
+    let line = line.ok_or_else(|| AuditError::NoZone {
+        zone: zone.clone(),
+        known: known().collect(),
+    })?;
+    let serial = line.serial.ok_or_else(|| {
+        AuditError::Refused(format!("{zone} has no version yet, so nobody is notified"))
+    })?;
+    let notified = past.notify(zone, by)?;
+    if notified.is_empty() {
+        let why =
+            format!("{zone} has no secondary to notify: `transfer {{ to ADDRESS }}` names one");
+        return Err(AuditError::Refused(why));
+    }
+    match output {
+        Output::Text => writeln!(
+            out,
+            "{zone} serial {serial}: NOTIFY to {}; `zonewright status` shows the answers",
+            notified.join(", ")
+        )?,
+        Output::Json => {
+            let zone = zone.to_string();
+            let line =
+                json!({ "schema": SCHEMA, "zone": zone, "serial": serial, "notified": notified });
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}

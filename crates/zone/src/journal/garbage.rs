@@ -1,0 +1,19 @@
+//! Entries of the database that are no longer needed.
+
+use crate::journal::codec::{self, MANY};
+
+/// A range of keys that are no longer needed.
+#[derive(Debug)]
+pub(super) struct Garbage {
+    pub(super) low: Vec<u8>,
+    /// The end of the range, exclusive.
+    pub(super) high: Vec<u8>,
+}
+
+/// All entries of an id except its name and head.
+pub(super) fn garbage_of(id: u32) -> [Garbage; 10] {
+    MANY.map(|kind| Garbage {
+        low: codec::zone_key(kind, id).to_vec(),
+        high: codec::zone_key(kind, id + 1).to_vec(),
+    })
+}

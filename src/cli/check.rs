@@ -1,0 +1,248 @@
+//! `check`: every problem of a configuration, without a socket and without state.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corefile::Problem;
+use directives::config::{Config, ServerBlock};
+use directives::handlers::unresolved_upstreams;
+use history::{Output, SCHEMA};
+use ops::SystemClock;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::cli::args::{CheckWanted, Configuration};
+use crate::cli::commands::{print, read, runtime};
+use crate::cli::explain::explain;
+use crate::failure::{Failure, one_line};
+use crate::plan::addresses::interface_addresses;
+use crate::plan::clusters::wanted;
+use crate::plan::model::Plan;
+use crate::runtime::certificates::check_certificates;
+use crate::runtime::listeners::addresses_of;
+use crate::runtime::sources::Source;
+use crate::runtime::zone_files::read_once;
+
+/// How long `check` waits for the addresses of upstreams, all together.
+const NAMES_WITHIN: Duration = Duration::from_secs(5);
+
+/// One error or warning.
+enum Finding {
+    /// In the Corefile.
+    Placed(Problem),
+    /// In a file that it names, or on this machine: its line, which has the place as far as there is one.
+    Line(String),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Placed(problem) => problem.fmt(f),
+            Self::Line(line) => f.write_str(line),
+        }
+    }
+}
+
+impl Finding {
+    /// For programs: the place in the Corefile and the fix are null where they are not known apart from the message.
+    fn as_json(&self) -> Value {
+        match self {
+            Self::Placed(Problem {
+                place,
+                message,
+                fix,
+            }) => json!({
+                "file": &*place.file,
+                "line": place.line,
+                "column": place.column,
+                "message": message,
+                "fix": fix,
+            }),
+            Self::Line(line) => json!({
+                "file": null, "line": null, "column": null, "message": line, "fix": null,
+            }),
+        }
+    }
+
+    /// The lines of an error.
+    fn of_lines(failure: &Failure) -> Vec<Self> {
+        let text = failure.to_string();
+        text.lines().map(|line| Self::Line(line.into())).collect()
+    }
+}
+
+/// All that was found.
+#[derive(Default)]
+struct Findings {
+    /// The zones of all blocks.
+    zones: Vec<String>,
+    /// What the blocks do.
+    explained: String,
+    /// The server would not start.
+    errors: Vec<Finding>,
+    /// The server would start, on this machine or on another.
+    warnings: Vec<Finding>,
+}
+
+/// `check`.
+///
+/// # Errors
+/// With every problem of the configuration.
+pub fn check(wanted: CheckWanted) -> Result<(), Failure> {
+    let CheckWanted {
+        mut configuration,
+        file,
+        explain,
+        format,
+    } = wanted;
+    if let Some(file) = file {
+        configuration.corefile = file;
+    }
+    let found = look(&configuration)?;
+    let file = configuration.corefile.display().to_string();
+    match format.output {
+        Output::Text => print_text(&file, &found, explain),
+        Output::Json => print_json(&file, &found, explain),
+    }
+}
+
+/// Prints the zones and the explanation; errors are the failure, warnings are logged.
+fn print_text(file: &str, found: &Findings, explains: bool) -> Result<(), Failure> {
+    for warning in &found.warnings {
+        tracing::warn!("{warning}");
+    }
+    if explains {
+        print(&found.explained)?;
+    }
+    if found.errors.is_empty() {
+        return print(&format!("{file}: good; zones {}\n", found.zones.join(" ")));
+    }
+    let lines: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    Err(Failure::unusable(lines.join("\n")))
+}
+
+/// Prints all of it as one line.
+fn print_json(file: &str, found: &Findings, explains: bool) -> Result<(), Failure> {
+    let all = |findings: &[Finding]| findings.iter().map(Finding::as_json).collect::<Vec<_>>();
+    let explained = explains.then(|| found.explained.lines().collect::<Vec<_>>());
+    let line = json!({
+        "schema": SCHEMA,
+        "file": file,
+        "good": found.errors.is_empty(),
+        "zones": found.zones,
+        "errors": all(&found.errors),
+        "warnings": all(&found.warnings),
+        "explained": explained,
+    });
+    print(&format!("{line}\n"))?;
+    match found.errors.len() {
+        0 => Ok(()),
+        count => Err(Failure::unusable(format!("{file}: {count} errors"))),
+    }
+}
+
+/// Looks for problems.
+fn look(configuration: &Configuration) -> Result<Findings, Failure> {
+    let placed = |problems: Vec<Problem>| problems.into_iter().map(Finding::Placed).collect();
+    let loaded = match read(configuration) {
+        Ok(loaded) => loaded,
+        Err(rejected) => {
+            // Its warnings may come from its errors.
+            return Ok(Findings {
+                errors: placed(rejected.problems),
+                ..Findings::default()
+            });
+        }
+    };
+    let config = &loaded.config;
+    let runtime = runtime()?;
+    let mut found = Findings {
+        zones: zones_of(config),
+        explained: explain(config),
+        errors: Vec::new(),
+        warnings: placed(loaded.warnings),
+    };
+    for checked in [
+        check_sources(config, &runtime),
+        check_files(config),
+        check_certificates(config),
+    ] {
+        found
+            .errors
+            .extend(checked.err().iter().flat_map(Finding::of_lines));
+    }
+    if found.errors.is_empty() {
+        let warnings = of_machine(config, &runtime).into_iter();
+        found.warnings.extend(warnings.map(Finding::Line));
+    }
+    // The system may still look for a name.
+    runtime.shutdown_background();
+    Ok(found)
+}
+
+/// The zones of all blocks.
+fn zones_of(config: &Config) -> Vec<String> {
+    let zones = config.servers.iter().flat_map(ServerBlock::zones_written);
+    zones.map(ToString::to_string).collect()
+}
+
+/// Problems that prevent a start on this machine; the Corefile may be for another.
+fn of_machine(config: &Config, runtime: &Runtime) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (listener, blocks) in config.listeners() {
+        if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
+            warnings.push(one_line(&error));
+        }
+    }
+    for error in runtime.block_on(unresolved_upstreams(config, NAMES_WITHIN)) {
+        warnings.push(one_line(&error.into()));
+    }
+    warnings
+}
+
+/// Opens the files that the sources need. The pod's own files are not read: `check` runs elsewhere.
+fn check_sources(config: &Config, runtime: &Runtime) -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for kubernetes in config.servers.iter().flat_map(ServerBlock::clusters) {
+        if kubernetes.source == directives::config::Source::InCluster {
+            continue;
+        }
+        let clock = Arc::new(SystemClock);
+        let opened = Source::open(
+            &kubernetes.source,
+            wanted(kubernetes),
+            clock,
+            Arc::default(),
+        );
+        if let Err(error) = runtime.block_on(opened) {
+            wrong.push(format!(
+                "{}: {}: {}",
+                kubernetes.place,
+                kubernetes.word(),
+                one_line(&error)
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::unusable(wrong.join("\n")))
+    }
+}
+
+/// Reads all files of a configuration.
+fn check_files(config: &Config) -> Result<(), Failure> {
+    let plan = Plan::new(config, &|_| Vec::new());
+    let wrong: Vec<String> = plan
+        .files
+        .iter()
+        .filter_map(|file| read_once(file, Arc::new(SystemClock)).err())
+        .map(|error| error.to_string())
+        .collect();
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::unusable(wrong.join("\n")))
+    }
+}

@@ -1,0 +1,132 @@
+//! Asks a person on a terminal before an order that concerns many records.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use dns::Name;
+use history::{OrderText, Output, Question, Request, Status, ask};
+
+use crate::cli::args::OrderWanted;
+use crate::failure::Failure;
+
+/// Orders about a zone with more records than this are confirmed.
+const RECORDS_UNASKED: usize = 50;
+
+/// Asks on a terminal whether an order is meant, unless `--yes` says so. Elsewhere nobody is asked.
+///
+/// # Errors
+/// When the answer is no.
+pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &OrderWanted) -> Result<(), Failure> {
+    let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if wanted.yes || !is_person {
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    let question = Question {
+        request: Request::Standing,
+        output: Output::Json,
+    };
+    let answered = ask(&wanted.asking.state.state, &question, &mut text);
+    let status = match answered {
+        Some(Ok(())) => serde_json::from_slice::<Status>(&text).ok(),
+        // The order itself says why there is no answer.
+        Some(Err(_)) | None => None,
+    };
+    let Some(what) = status.and_then(|status| to_confirm(&status, zone, order)) else {
+        return Ok(());
+    };
+    let failed = |error: io::Error| Failure::running(error.to_string());
+    let mut terminal = io::stderr();
+    write!(terminal, "{what} [y/N] ").map_err(failed)?;
+    terminal.flush().map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::running("nothing was done")),
+    }
+}
+
+/// What to ask before an order; `None` for a small zone and for an order that only raises a serial.
+fn to_confirm(status: &Status, zone: &str, order: &OrderText) -> Option<String> {
+    let name = Name::parse(zone).ok()?.to_lower().to_string();
+    let line = status.zones.iter().find(|line| line.zone == name)?;
+    let records = line.records;
+    if records <= RECORDS_UNASKED {
+        return None;
+    }
+    let what = match order {
+        OrderText::Advance { .. } => return None,
+        OrderText::Release => match (&line.held, &line.order) {
+            (Some(held), _) => format!(
+                "Publish the version of {name} that is held ({}; {records} records are served now)?",
+                held.why
+            ),
+            (None, Some(_)) => {
+                format!(
+                    "End the hold of {name}, so that it follows its sources again ({records} records)?"
+                )
+            }
+            (None, None) => return None,
+        },
+        OrderText::Freeze { time } => {
+            let until = match time {
+                Some(time) => format!("for {time}"),
+                None => "without an end".to_owned(),
+            };
+            format!("Freeze {name} with its {records} records {until}?")
+        }
+        OrderText::Rollback { to, time } => format!(
+            "Serve the content that {name} had at {to} in place of its {records} records for {time}?"
+        ),
+    };
+    Some(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(records: usize, held: bool) -> Status {
+        let held = held.then(|| {
+            serde_json::json!({ "why": "it would lose 90 of 100 records", "sinceMs": 1, "untilMs": null,
+                "isReleasable": true })
+        });
+        let zone = serde_json::json!({ "zone": "z.", "serial": 7, "timeMs": 1, "records": records,
+            "staleSinceMs": null, "hash": null, "held": held, "order": null });
+        let all = serde_json::json!({ "version": "1", "zones": [zone], "sources": [], "secondaries": [],
+            "problems": [], "listeners": [] });
+        serde_json::from_value(all).expect("it is a status")
+    }
+
+    #[test]
+    fn orders_about_many_records_are_confirmed_and_others_are_not() {
+        let release = OrderText::Release;
+        let asked = to_confirm(&status(100, true), "Z", &release).expect("it is asked");
+        assert!(asked.contains("it would lose 90 of 100 records"), "{asked}");
+        assert_eq!(to_confirm(&status(50, true), "z.", &release), None);
+        assert_eq!(
+            to_confirm(&status(100, false), "z.", &release),
+            None,
+            "nothing is held"
+        );
+        assert_eq!(
+            to_confirm(&status(100, true), "y.", &release),
+            None,
+            "no such zone"
+        );
+        let freeze = OrderText::Freeze { time: None };
+        let asked = to_confirm(&status(51, false), "z", &freeze).expect("it is asked");
+        assert_eq!(asked, "Freeze z. with its 51 records without an end?");
+        let rollback = OrderText::Rollback {
+            to: "5".into(),
+            time: "1h".into(),
+        };
+        let asked = to_confirm(&status(51, false), "z", &rollback).expect("it is asked");
+        assert!(
+            asked.contains("had at 5") && asked.contains("for 1h"),
+            "{asked}"
+        );
+        let advance = OrderText::Advance { serial: 9 };
+        assert_eq!(to_confirm(&status(100, true), "z.", &advance), None);
+    }
+}

@@ -1,0 +1,449 @@
+//! Evidence that stands without the store and without the program: exports that are checked elsewhere by a Python program, by
+//! openssl and by `verify FILE`, hashes that were noted, and state folders that nothing may change.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::needs::{self, zonewright};
+use crate::support::product::{START, Site};
+use serde_json::Value;
+
+/// A site with a history of `versions`, at most seven; the server is stopped.
+fn with_history(versions: usize) -> Site {
+    with_serials(versions).0
+}
+
+/// The same with the serials of all seven versions, oldest first.
+fn with_serials(versions: usize) -> (Site, Vec<u32>) {
+    let site = Site::new();
+    let text = format!("history {{\n        versions {versions}\n    }}");
+    site.write("Corefile", &site.corefile(&text));
+    let (mut server, serials) = site.start_with_history(5);
+    server.terminate(START);
+    (site, serials)
+}
+
+/// What a command wrote, on both streams.
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+/// Runs a program in the folder of a site.
+fn run(site: &Site, program: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(site.path(""));
+    command.output().expect("it can be run")
+}
+
+/// Makes a key and its public half.
+fn make_keys(site: &Site) {
+    let openssl = needs::program("openssl");
+    for args in [
+        &["genpkey", "-algorithm", "ed25519", "-out", "key.pem"][..],
+        &["pkey", "-in", "key.pem", "-pubout", "-out", "public.pem"],
+    ] {
+        let made = run(site, &openssl, args);
+        assert!(made.status.success(), "{}", said(&made));
+    }
+}
+
+const SIGNED: [&str; 8] = [
+    "export",
+    "cluster.local",
+    "96.10.in-addr.arpa",
+    "--history",
+    "--sign",
+    "key.pem",
+    "--to",
+    "out",
+];
+
+/// The three checkers of an export: their names, and what each says.
+fn checked(site: &Site) -> [(&'static str, Output); 3] {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+    // With -O, where an `assert` would check nothing.
+    let python = run(
+        site,
+        &needs::program("python3"),
+        &["-O", script, "out", "public.pem"],
+    );
+    let ours = ["verify", "out/manifest.json", "--key", "public.pem"];
+    let openssl = [
+        "pkeyutl",
+        "-verify",
+        "-rawin",
+        "-pubin",
+        "-inkey",
+        "public.pem",
+        "-in",
+        "out/manifest.json",
+        "-sigfile",
+        "out/manifest.json.sig",
+    ];
+    [
+        ("python", python),
+        ("zonewright", run(site, &zonewright(), &ours)),
+        ("openssl", run(site, &needs::program("openssl"), &openssl)),
+    ]
+}
+
+#[test]
+fn a_flipped_byte_of_any_file_of_an_export_is_found_and_named() {
+    if needs::lacks(&["openssl"]) {
+        return;
+    }
+    let site = with_history(4);
+    make_keys(&site);
+    let listed = site.ask(&SIGNED);
+    assert!(
+        listed.ends_with("out/manifest.json\nout/manifest.json.sig\n"),
+        "{listed}"
+    );
+    for (checker, output) in checked(&site) {
+        assert!(output.status.success(), "{checker}: {}", said(&output));
+    }
+    let mut random = fastrand::Rng::with_seed(fuzz::seed());
+    for file in [
+        "cluster.local.ndjson",
+        "96.10.in-addr.arpa.ndjson",
+        "manifest.json",
+        "manifest.json.sig",
+    ] {
+        let path = site.path(&format!("out/{file}"));
+        let good = fs::read(&path).expect("it was written");
+        for round in 0..10 {
+            let (at, bit) = (random.usize(..good.len()), random.u8(..8));
+            let mut flipped = good.clone();
+            flipped[at] ^= 1 << bit;
+            fs::write(&path, &flipped).expect("it can be written");
+            for (checker, output) in checked(&site) {
+                let text = said(&output);
+                let what =
+                    format!("{checker}, round {round}, byte {at} of {file}, bit {bit}: {text}");
+                if checker == "openssl" && !file.starts_with("manifest") {
+                    assert!(output.status.success(), "{what}");
+                    continue;
+                }
+                assert_eq!(output.status.code(), Some(1), "{what}");
+                // openssl is asked about nothing else.
+                let named = file.strip_suffix(".sig").unwrap_or(file);
+                assert!(checker == "openssl" || text.contains(named), "{what}");
+            }
+        }
+        fs::write(&path, &good).expect("it can be written");
+    }
+    for (checker, output) in checked(&site) {
+        assert!(output.status.success(), "{checker}: {}", said(&output));
+    }
+    check_signatures(&site);
+}
+
+/// What is said without the signature, with that of another key, and of an export without one.
+fn check_signatures(site: &Site) {
+    let signature = site.path("out/manifest.json.sig");
+    let good = fs::read(&signature).expect("it was written");
+    fs::remove_file(&signature).expect("it was there");
+    let [_, (_, ours), _] = checked(site);
+    assert!(
+        said(&ours).contains("lost versions: its signature"),
+        "{}",
+        said(&ours)
+    );
+    fs::write(&signature, good).expect("it can be written");
+    make_keys(site);
+    let [_, (_, ours), _] = checked(site);
+    assert!(
+        said(&ours).contains("it is signed with the key"),
+        "{}",
+        said(&ours)
+    );
+    // An unsigned export leaves no signature behind.
+    site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+    assert!(!signature.exists());
+    let text = site.ask(&["verify", "out/manifest.json"]);
+    assert!(
+        text.starts_with("out/manifest.json: good; not signed\n"),
+        "{text}"
+    );
+}
+
+/// A history that the signed manifest does not name is not vouched for by the signature.
+#[test]
+fn a_history_that_the_manifest_does_not_name_is_not_good_with_a_key() {
+    if needs::lacks(&["openssl"]) {
+        return;
+    }
+    let site = with_history(4);
+    make_keys(&site);
+    site.ask(&SIGNED);
+    let other = site.path("out/other.ndjson");
+    fs::copy(site.path("out/cluster.local.ndjson"), other).expect("it can be copied");
+    let what = "the manifest beside it does not name it";
+    let keyed = ["verify", "out/other.ndjson", "--key", "public.pem"];
+    let output = run(&site, &zonewright(), &keyed);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let fault = format!("broken chain: {what}");
+    assert!(said(&output).contains(&fault), "{}", said(&output));
+    // Without a key nobody vouches for the manifest either.
+    let text = site.ask(&["verify", "out/other.ndjson"]);
+    assert!(text.contains(what), "{text}");
+    for (file, is_named) in [("cluster.local", true), ("other", false)] {
+        let file = format!("out/{file}.ndjson");
+        let text = site.ask(&["verify", &file, "--output", "json"]);
+        let line = text.lines().last().expect("there is one");
+        let line: Value = serde_json::from_str(line).expect("it is JSON");
+        assert_eq!(line["named"], is_named, "{line}");
+    }
+    let keyed = ["verify", "out/cluster.local.ndjson", "--key", "public.pem"];
+    let output = run(&site, &zonewright(), &keyed);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// The fields of the first fault that `verify FILE --output json` names.
+fn damage_of(site: &Site, file: &str) -> String {
+    let output = run(site, &zonewright(), &["verify", file, "--output", "json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line: Value = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
+        .find(|line: &Value| line["good"] == false)
+        .expect("one is not good");
+    line["faults"][0]["damage"]
+        .as_str()
+        .expect("it is named")
+        .to_owned()
+}
+
+#[test]
+fn changed_bytes_lost_versions_and_a_broken_chain_are_told_apart_in_a_file() {
+    let site = with_history(7);
+    site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+    let good = fs::read_to_string(site.path("out/cluster.local.ndjson")).expect("it was written");
+    site.ask(&["verify", "out/cluster.local.ndjson"]);
+    // Somebody sent the history without its manifest.
+    fs::create_dir(site.path("sent")).expect("a folder can be made");
+    let file = "sent/cluster.local.ndjson";
+    let write = |lines: &[&str]| site.write(file, &format!("{}\n", lines.join("\n")));
+    let lines: Vec<&str> = good.lines().collect();
+    write(&lines);
+    let text = site.ask(&["verify", file]);
+    assert!(text.contains("cluster.local.: good; 7 versions"), "{text}");
+    let changed = lines[3].replacen("\"records\":", "\"records\":1", 1);
+    let mut altered = lines.clone();
+    altered[3] = &changed;
+    write(&altered);
+    assert_eq!(damage_of(&site, file), "changed");
+    altered.remove(3);
+    write(&altered);
+    assert_eq!(damage_of(&site, file), "lost");
+    // A history of another server, from some version on.
+    let other = with_history(7);
+    other.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+    let others = fs::read_to_string(other.path("out/cluster.local.ndjson")).expect("it is there");
+    let others: Vec<&str> = others.lines().collect();
+    let mixed: Vec<&str> = lines[..4].iter().chain(&others[4..]).copied().collect();
+    write(&mixed);
+    assert_eq!(damage_of(&site, file), "chain");
+    // The whole chain is another one: only a hash that was noted tells.
+    write(&others);
+    site.ask(&["verify", file]);
+    let noted: Value = serde_json::from_str(lines[4]).expect("it is JSON");
+    let noted = noted["hash"].as_str().expect("it has one");
+    let output = run(&site, &zonewright(), &["verify", file, "--anchor", noted]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("broken chain: no version has the hash"),
+        "{}",
+        said(&output)
+    );
+    write(&lines);
+    let text = site.ask(&["verify", file, "--anchor", noted]);
+    assert!(
+        text.contains(&format!("hash {noted} is that of serial")),
+        "{text}"
+    );
+    // Beside a manifest, a cut file is found, too.
+    let cut = format!("{}\n", lines[..lines.len() - 1].join("\n"));
+    site.write("out/cluster.local.ndjson", &cut);
+    assert_eq!(damage_of(&site, "out/cluster.local.ndjson"), "lost");
+    fs::remove_file(site.path("out/cluster.local.ndjson")).expect("it was there");
+    assert_eq!(damage_of(&site, "out/manifest.json"), "lost");
+}
+
+#[test]
+fn a_noted_hash_is_found_in_the_store_with_and_without_a_server() {
+    let site = with_history(3);
+    let log = site.ask(&["log", "cluster.local", "--output", "json"]);
+    let oldest: Value = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
+        .rfind(|line: &Value| line["type"].is_null())
+        .expect("there are versions");
+    let noted = oldest["hash"].as_str().expect("it has one").to_owned();
+    let ask = |anchor: &str| {
+        let args = ["verify", "--state", "state", "--anchor", anchor];
+        let output = site.run(&args);
+        (output.status.code(), said(&output))
+    };
+    let mut server = site.start_answering();
+    let of_zone = format!("cluster.local={noted}");
+    let of_other = format!("96.10.in-addr.arpa={noted}");
+    let check = || {
+        for anchor in [&noted, &of_zone] {
+            let (code, text) = ask(anchor);
+            assert_eq!(code, Some(0), "{text}");
+            let want = format!("hash {noted} is that of serial {}", oldest["serial"]);
+            assert!(text.contains(&want), "{text}");
+        }
+        // That zone has its first version, so the hash cannot be that of a dropped one.
+        let (code, text) = ask(&of_other);
+        assert_eq!(code, Some(1), "{text}");
+        // Some zone dropped versions.
+        let (code, text) = ask(&"ab".repeat(32));
+        assert_eq!(code, Some(3), "{text}");
+        assert!(text.contains("cluster.local.: good; 3 versions"), "{text}");
+        // What is wrong with one zone is not hidden by what is not known of another.
+        let of_dropped = format!("cluster.local={}", "ab".repeat(32));
+        for anchors in [[&of_other, &of_dropped], [&of_dropped, &of_other]] {
+            let [one, two] = anchors;
+            let args = [
+                "verify", "--state", "state", "--anchor", one, "--anchor", two,
+            ];
+            let output = site.run(&args);
+            assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+            let broken = "96.10.in-addr.arpa.: BROKEN";
+            assert!(said(&output).contains(broken), "{}", said(&output));
+        }
+        let (code, text) = ask("abc");
+        assert_eq!(code, Some(2), "{text}");
+    };
+    check();
+    server.terminate(START);
+    check();
+}
+
+/// A file with its size, mode, times of change in nanoseconds, and bytes.
+type Found = (u64, u32, [i64; 4], Vec<u8>);
+
+/// The files of a folder and below it.
+fn listing(folder: &Path) -> BTreeMap<PathBuf, Found> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("it can be read") {
+        let path = entry.expect("it can be read").path();
+        let meta = fs::metadata(&path).expect("it is there");
+        let times = [
+            meta.mtime(),
+            meta.mtime_nsec(),
+            meta.ctime(),
+            meta.ctime_nsec(),
+        ];
+        let octets = if meta.is_file() {
+            fs::read(&path).expect("it can be read")
+        } else {
+            Vec::new()
+        };
+        if meta.is_dir() {
+            found.extend(listing(&path));
+        }
+        found.insert(path, (meta.len(), meta.mode(), times, octets));
+    }
+    found
+}
+
+#[test]
+fn a_state_folder_that_is_read_only_is_read_and_nothing_in_it_changes() {
+    let (site, serials) = with_serials(5);
+    let temporary = site.path("tmp");
+    fs::create_dir(&temporary).expect("a folder can be made");
+    let ask = |args: &[&str]| {
+        let mut command = Command::new(zonewright());
+        command
+            .args(args)
+            .args(["--state", "state"])
+            .env("TMPDIR", &temporary);
+        command
+            .current_dir(site.path(""))
+            .output()
+            .expect("it can be run")
+    };
+    let [older, newer] = [serials[5], serials[6]].map(|serial| serial.to_string());
+    let before = listing(&site.state());
+    for args in [
+        &["verify"][..],
+        &["log", "cluster.local"],
+        &["show", "cluster.local"],
+        &["blame", "cluster.local", "web.test.svc.cluster.local"],
+        &["diff", "cluster.local", &older, &newer],
+        &["export", "cluster.local", "--history", "--to", "out"],
+    ] {
+        let output = ask(&[args, &["--read-only"]].concat());
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        assert!(
+            listing(&site.state()) == before,
+            "{args:?} changed the state folder"
+        );
+        let left = fs::read_dir(&temporary).expect("it is there").count();
+        assert_eq!(left, 0, "the copy of {args:?} is removed");
+    }
+    // Damage is repaired in the copy alone.
+    let database = site.path("state/db/db");
+    let mut octets = fs::read(&database).expect("it is there");
+    let middle = octets.len() / 2;
+    octets[middle..].fill(0x5a);
+    fs::write(&database, octets).expect("it can be written");
+    let damaged = listing(&site.state());
+    let output = ask(&["verify", "--read-only"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("in the copy: "), "{}", said(&output));
+    assert!(
+        listing(&site.state()) == damaged,
+        "the damage is left as it is"
+    );
+    // Without a place for the copy the state folder is not opened.
+    fs::remove_dir(&temporary).expect("it is empty");
+    let output = ask(&["verify", "--read-only"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(listing(&site.state()) == damaged);
+    // The same command without the flag repairs: the comparison sees that.
+    ask(&["verify"]);
+    assert!(listing(&site.state()) != damaged);
+}
+
+#[test]
+fn a_key_or_a_file_that_cannot_be_used_is_refused() {
+    let site = with_history(3);
+    site.write("key.pem", "no key\n");
+    for (args, want) in [
+        (&SIGNED[..], "make a key with `openssl genpkey"),
+        (
+            &["verify", "--key", "key.pem"],
+            "--key checks the manifest of an export",
+        ),
+        (&["verify", "none.ndjson"], "none.ndjson: "),
+        (&["verify", "none/manifest.json"], "none/manifest.json: "),
+        (
+            &[
+                "export",
+                "cluster.local",
+                "--to",
+                "out",
+                "--sign",
+                "key.pem",
+            ],
+            "--history",
+        ),
+    ] {
+        let output = run(&site, &zonewright(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        assert!(said(&output).contains(want), "{args:?}: {}", said(&output));
+    }
+    assert!(
+        !site.path("out").exists(),
+        "nothing is written with a key that is none"
+    );
+}

@@ -1,0 +1,195 @@
+//! Commands that an operator gives to a running server: `reload`, `notify`, `stop`, and the question before an order.
+
+use std::fs;
+use std::io::Write;
+use std::net::UdpSocket;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::support::needs::{self, zonewright};
+use crate::support::process::wait_for;
+use crate::support::product::{CHANGE, START, Site, cluster_ip};
+use crate::support::wire;
+use serde_json::Value;
+
+const ZONE: &str = "cluster.local.";
+
+/// A command, its exit code and what it wrote.
+fn told(site: &Site, args: &[&str]) -> (Option<i32>, String) {
+    let output = site.run(&[args, &["--state", "state"]].concat());
+    (output.status.code(), text_of(&output))
+}
+
+fn text_of(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+#[test]
+fn a_corefile_is_reloaded_when_an_operator_says_so_and_a_bad_one_is_refused_with_its_place() {
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let mut server = site.start_answering();
+    let old = wire::serial(site.dns, ZONE).expect("it answers");
+    let good = site.corefile("");
+    site.write("Corefile", &good.replace("ttl 5", "ttl 17"));
+    let (code, text) = told(&site, &["reload"]);
+    assert_eq!(
+        (code, text.as_str()),
+        (Some(0), "the Corefile is read and in use\n")
+    );
+    site.new_serial(&mut server, ZONE, old);
+    assert!(site.ask(&["show", ZONE]).contains(" 17 IN A "));
+    site.write(
+        "Corefile",
+        &good.replace("ttl 5", "ttl 17\n        nonsense"),
+    );
+    let (code, text) = told(&site, &["reload"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(
+        text.contains("Corefile:6:9") && text.contains("stays in use"),
+        "{text}"
+    );
+    assert!(wire::serial(site.dns, ZONE).is_some(), "it goes on");
+    site.write("Corefile", &good);
+    let json = site.ask(&["reload", "--output", "json"]);
+    assert_eq!(json, "{\"reloaded\":true,\"schema\":1}\n");
+    assert!(
+        server.log().contains("over the control socket"),
+        "{}",
+        server.log()
+    );
+    server.terminate(START);
+    let (code, text) = told(&site, &["reload"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("no server runs"), "{text}");
+}
+
+/// Answers each NOTIFY; gives the number of those that came until none came for a while.
+fn answer_notifies(secondary: &UdpSocket, quiet: Duration) -> usize {
+    let mut count = 0;
+    secondary.set_read_timeout(Some(quiet)).expect("it is set");
+    let mut message = [0; 1500];
+    while let Ok((octets, from)) = secondary.recv_from(&mut message) {
+        let is_notify = message[2] >> 3 & 15 == 4;
+        count += usize::from(is_notify);
+        message[2] |= 0x80;
+        secondary
+            .send_to(&message[..octets], from)
+            .expect("it can be sent");
+    }
+    count
+}
+
+#[test]
+fn secondaries_are_notified_again_when_an_operator_says_so() {
+    let site = Site::new();
+    let secondary = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let address = secondary.local_addr().expect("it is bound");
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let (code, text) = told(&site, &["notify", ZONE]);
+    assert_eq!(code, Some(1), "{text}");
+    let mut server = site.start_answering();
+    let (code, text) = told(&site, &["notify", ZONE]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("has no secondary to notify"), "{text}");
+    let to = format!("to {address}\n        allow 127.0.0.1");
+    site.write(
+        "Corefile",
+        &site.corefile("").replace("allow 127.0.0.1", &to),
+    );
+    site.ask(&["reload"]);
+    let quiet = Duration::from_secs(2);
+    assert!(answer_notifies(&secondary, quiet) >= 3, "one for each zone");
+    let serial = wire::serial(site.dns, ZONE).expect("it answers");
+    let line: Value =
+        serde_json::from_str(&site.ask(&["notify", "Cluster.Local", "--output", "json"]))
+            .expect("it is JSON");
+    assert_eq!(line["serial"], serial);
+    assert_eq!(line["notified"][0], address.to_string());
+    assert_eq!(answer_notifies(&secondary, quiet), 1);
+    let (code, text) = told(&site, &["notify", "other.example"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("no zone other.example. here"), "{text}");
+    server.terminate(START);
+}
+
+#[test]
+fn a_server_ends_when_its_operator_says_so_and_no_reader_can_end_it() {
+    use std::os::unix::fs::MetadataExt;
+    let site = Site::new();
+    let group = fs::metadata(site.path("manifests"))
+        .expect("it is ours")
+        .gid()
+        .to_string();
+    let socket = site.path("read.sock");
+    let path = socket.to_str().expect("it is UTF-8");
+    let mut server = site.start_with(&["--read-socket", path, "--read-group", &group]);
+    site.wait_until_answering(&mut server);
+    for order in [&["stop"][..], &["reload"], &["notify", ZONE]] {
+        let output = site.run(&[order, &["--state", path]].concat());
+        assert_eq!(output.status.code(), Some(2), "{order:?}");
+        assert!(
+            text_of(&output).contains("this socket takes no orders"),
+            "{order:?}"
+        );
+    }
+    let (code, text) = told(&site, &["stop"]);
+    assert_eq!((code, text.as_str()), (Some(0), "the server ends\n"));
+    let ended = wait_for("the end", CHANGE, String::new, || server.ended());
+    assert!(ended.success());
+    let (code, text) = told(&site, &["stop"]);
+    assert_eq!(code, Some(1), "{text}");
+}
+
+/// Gives a command on a terminal, with this typed.
+fn on_terminal(site: &Site, line: &str, typed: &str) -> (Option<i32>, String) {
+    let line = format!("{} {line} --state state", zonewright().display());
+    let mut child = Command::new(needs::program("script"))
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(site.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it can be run");
+    let mut input = child.stdin.take().expect("it was asked for");
+    input.write_all(typed.as_bytes()).expect("it is read");
+    let output = child.wait_with_output().expect("it ends");
+    drop(input);
+    (output.status.code(), text_of(&output))
+}
+
+#[test]
+fn an_order_about_many_records_is_confirmed_on_a_terminal() {
+    let site = Site::new();
+    let services: Vec<String> = (0..40_u8)
+        .map(|number| cluster_ip(&format!("s{number}"), number, 80))
+        .collect();
+    site.manifest("many.yaml", &services.join("---\n"));
+    let mut server = site.start_answering();
+    let is_frozen = || site.ask(&["status"]).contains("FROZEN");
+    let (code, text) = on_terminal(&site, "freeze cluster.local", "n\n");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("without an end? [y/N]") && text.contains("nothing was done"),
+        "{text}"
+    );
+    assert!(!is_frozen());
+    let (code, text) = on_terminal(&site, "freeze cluster.local --for 1h", "y\n");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("for 1h? [y/N]"), "{text}");
+    assert!(is_frozen());
+    let (code, text) = on_terminal(&site, "release cluster.local --yes", "");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("[y/N]") && !is_frozen(), "{text}");
+    // Without a terminal nobody is asked, and a freeze without an end warns.
+    let text = site.ask(&["freeze", "cluster.local"]);
+    assert!(
+        text.contains("warning: this freeze does not end by itself"),
+        "{text}"
+    );
+    let text = site.ask(&["freeze", "cluster.local", "--for", "1h"]);
+    assert!(!text.contains("warning"), "{text}");
+    server.terminate(START);
+}
