@@ -358,6 +358,23 @@ fn has_worked_by(log: &str, catalog: &str, serial: u32) -> bool {
         .is_some_and(|(_, rest)| rest.contains(&ends))
 }
 
+/// Waits until a consumer serves a newer catalog than that of the given serial, and works by it.
+fn wait_for_new(zonewright: &Zonewright, member: &Secondary, catalog: &str, before: Option<u32>) {
+    // The previous version is served until the next one is there.
+    let follows = || {
+        let ours = zonewright.serial(catalog);
+        let is_new = ours != before;
+        (is_new && ours.is_some() && serial_of_catalog(member, catalog) == ours).then_some(())
+    };
+    let what = format!("{:?} has the new {catalog}", member.kind);
+    process::wait_for(&what, FOLLOW, || member.log(), follows);
+    if member.kind == Kind::Bind {
+        let serial = zonewright.serial(catalog).expect("it is served");
+        let works_by_it = || has_worked_by(&member.log(), catalog, serial).then_some(());
+        process::wait_for(&what, FOLLOW, || member.log(), works_by_it);
+    }
+}
+
 /// RFC 9432 section 4.3.1: a zone changes its catalog by `coo`. Each consumer sees the catalogs in the
 /// order in which it fetches them. BIND 9.18 rearranges its zones then and gives no answer for some
 /// milliseconds.
@@ -415,23 +432,9 @@ fn g5_a_zone_that_moves_to_another_catalog_is_served_again_at_once() {
             configure_with(&mut zonewright, &zones, &BOTH, directives, &readers);
             zonewright.start();
             for catalog in changed {
-                let before = serials.get(catalog).copied();
+                let before = serials[catalog];
                 for member in &members {
-                    // The previous version is served until the next one is there.
-                    let follows = || {
-                        let ours = zonewright.serial(catalog);
-                        let is_new = Some(ours) != before;
-                        (is_new && ours.is_some() && serial_of_catalog(member, catalog) == ours)
-                            .then_some(())
-                    };
-                    let what = format!("{:?} has the new {catalog}", member.kind);
-                    process::wait_for(&what, FOLLOW, || member.log(), follows);
-                    if member.kind == Kind::Bind {
-                        let serial = zonewright.serial(catalog).expect("it is served");
-                        let works_by_it =
-                            || has_worked_by(&member.log(), catalog, serial).then_some(());
-                        process::wait_for(&what, FOLLOW, || member.log(), works_by_it);
-                    }
+                    wait_for_new(&zonewright, member, catalog, before);
                 }
                 serials.insert(*catalog, zonewright.serial(catalog));
             }

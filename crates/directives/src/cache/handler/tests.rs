@@ -532,7 +532,7 @@ fn security_03_a_hit_copies_no_more_records_than_show_that_they_do_not_fit() {
     let Outcome::Reply(all) = reply(0, &lines) else {
         panic!("the script gives a reply");
     };
-    let item = Item::new(&all, true, 60, Instant::now());
+    let item = Item::new(&all, true, 60, HandClock::at(0).now());
     let mut asked = request("a.t. A");
     let octets_of_records = |reply: &Reply| 16 * reply.answers.len();
     let small = item.reply(&asked, 60);
