@@ -54,13 +54,15 @@ fn perform(command: Command) -> Result<(), Failure> {
             zone,
             from,
             to,
+            audit,
             reading,
-        } => cli::diff(zone, from, to, &reading),
+        } => cli::diff(zone, from, to, &audit, &reading),
         Command::Blame {
             zone,
             name,
+            audit,
             reading,
-        } => cli::blame(zone, name, &reading),
+        } => cli::blame(zone, name, &audit, &reading),
         Command::Verify(wanted) => cli::verify(wanted),
         Command::Export(wanted) => cli::export(wanted),
         Command::Why {

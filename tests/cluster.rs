@@ -144,13 +144,19 @@ fn check_cause(zonewright: &Zonewright, verb: &str, object: &Value, manager: &st
     let metadata = &object["metadata"];
     let found = causes(newest);
     assert_eq!(found.len(), 1, "{newest}");
+    // Who deleted it is not known.
+    let (by, last) = match verb {
+        "deleted" => ("", manager),
+        _ => (manager, ""),
+    };
     for (field, wanted) in [
         ("verb", &json!(verb)),
         ("kind", &object["kind"]),
         ("namespace", &metadata["namespace"]),
         ("name", &metadata["name"]),
         ("uid", &metadata["uid"]),
-        ("manager", &json!(manager)),
+        ("manager", &json!(by)),
+        ("lastManager", &json!(last)),
     ] {
         assert_eq!(&found[0][field], wanted, "{field} in {newest}");
     }

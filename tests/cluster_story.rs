@@ -184,7 +184,8 @@ fn play() -> Stage {
     stage
 }
 
-/// The causes of the records that a version added or removed at a name, as `verb kind key manager`.
+/// The causes of the records that a version added or removed at a name, as `verb kind key manager`, with `last` before one that
+/// only changed it before it was gone.
 fn causes_at(version: &Value, list: &str, name: &str) -> Vec<String> {
     let records = version[list].as_array().unwrap();
     let of_name = records
@@ -198,7 +199,11 @@ fn causes_at(version: &Value, list: &str, name: &str) -> Vec<String> {
         .map(|cause| {
             let text = |field: &str| cause[field].as_str().unwrap_or("-").to_owned();
             let key = [text("namespace"), text("name")].join("/");
-            [text("verb"), text("kind"), key, text("manager")].join(" ")
+            let by = match &*text("lastManager") {
+                "" => text("manager"),
+                last => format!("last {last}"),
+            };
+            [text("verb"), text("kind"), key, by].join(" ")
         })
         .collect();
     found.sort();
@@ -246,7 +251,12 @@ fn check(stage: &Stage) {
             "applied EndpointSlice shop/db-1 scaler",
         ),
         (5, "removed", "api.staging", "deleted Namespace /staging "),
-        (6, "removed", "old.shop", "vanished Service shop/old alice"),
+        (
+            6,
+            "removed",
+            "old.shop",
+            "vanished Service shop/old last alice",
+        ),
         (
             7,
             "removed",
@@ -257,7 +267,7 @@ fn check(stage: &Stage) {
             7,
             "removed",
             "cache.shop",
-            "vanished Service shop/cache carol",
+            "vanished Service shop/cache last carol",
         ),
     ] {
         let version = &versions[place];

@@ -14,6 +14,7 @@ mod abuse;
 mod checkers;
 mod cli;
 mod cluster;
+mod cluster_audit;
 mod cluster_check;
 mod cluster_deploy;
 mod cluster_etcd;

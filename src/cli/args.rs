@@ -229,6 +229,15 @@ pub struct Reading {
     pub asking: Asking,
 }
 
+/// Who asked the API server for what the history names.
+#[derive(Debug, Clone, Args)]
+pub struct Audit {
+    /// An audit log of the API server (format json): name user, address and verb of the request behind each cause. Can be given
+    /// several times.
+    #[arg(long = "audit-log", value_name = "FILE")]
+    pub logs: Vec<PathBuf>,
+}
+
 /// What is to be checked.
 #[derive(Debug, Args)]
 pub struct CheckWanted {
@@ -304,8 +313,11 @@ pub struct LogWanted {
     )]
     pub count: Option<u64>,
     /// Print the oldest version first, then each new version at once. Starts after the serial of `--since`, if it is one.
-    #[arg(long, conflicts_with_all = ["until", "read_only"])]
+    #[arg(long, conflicts_with_all = ["until", "read_only", "logs"])]
     pub follow: bool,
+    /// The audit logs.
+    #[command(flatten)]
+    pub audit: Audit,
     /// Where to read.
     #[command(flatten)]
     pub reading: Reading,
@@ -385,6 +397,9 @@ pub enum Command {
         from: String,
         /// Serial or time. The default is the current version.
         to: Option<String>,
+        /// The audit logs.
+        #[command(flatten)]
+        audit: Audit,
         /// Where to read.
         #[command(flatten)]
         reading: Reading,
@@ -395,6 +410,9 @@ pub enum Command {
         zone: String,
         /// Only this name.
         name: Option<String>,
+        /// The audit logs.
+        #[command(flatten)]
+        audit: Audit,
         /// Where to read.
         #[command(flatten)]
         reading: Reading,

@@ -10,8 +10,9 @@ use history::{AuditError, Follow, OrderText, Output, Question, Request, answer, 
 use tokio::runtime::Runtime;
 
 use crate::cli::args::{
-    Asking, Configuration, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
+    Asking, Audit, Configuration, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
 };
+use crate::cli::audit_log::name_requests;
 use crate::cli::confirm::confirm;
 use crate::cli::evidence::{is_export, verify_export};
 use crate::cli::follow::follow;
@@ -121,6 +122,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
         object,
         count,
         follow,
+        audit,
         reading,
     } = wanted;
     if !follow {
@@ -132,7 +134,7 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
             object,
             count,
         };
-        return read_history(request, &reading);
+        return read_audited(request, &audit, &reading);
     }
     // The command line lets no `until` stand beside it.
     let wanted = Follow {
@@ -183,10 +185,11 @@ pub fn diff(
     zone: String,
     from: String,
     to: Option<String>,
+    audit: &Audit,
     reading: &Reading,
 ) -> Result<(), Failure> {
     let (from, to) = range(from, to);
-    read_history(Request::Diff { zone, from, to }, reading)
+    read_audited(Request::Diff { zone, from, to }, audit, reading)
 }
 
 /// Both ends of `FROM..TO`; without an end it is the current version.
@@ -204,8 +207,13 @@ fn range(from: String, to: Option<String>) -> (String, Option<String>) {
 ///
 /// # Errors
 /// When there is no answer.
-pub fn blame(zone: String, name: Option<String>, reading: &Reading) -> Result<(), Failure> {
-    read_history(Request::Blame { zone, name }, reading)
+pub fn blame(
+    zone: String,
+    name: Option<String>,
+    audit: &Audit,
+    reading: &Reading,
+) -> Result<(), Failure> {
+    read_audited(Request::Blame { zone, name }, audit, reading)
 }
 
 /// `verify`.
@@ -306,45 +314,63 @@ fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
 
 /// Asks the running server, else the store itself.
 fn read_history(request: Request, reading: &Reading) -> Result<(), Failure> {
-    let Reading { read_only, asking } = reading;
-    let Asking {
-        state,
-        output,
-        look,
-    } = asking;
     let question = Question {
         request,
-        output: *output,
+        output: reading.asking.output,
     };
-    let mut out = Screen::open(wanted_of(&question), *look);
-    let answered = match ask(&state.state, &question, &mut out) {
-        Some(answered) => answered.map_err(refused),
-        None => match question.request {
-            Request::Status
-            | Request::Standing
-            | Request::Why { .. }
-            | Request::Reload
-            | Request::Stop
-            | Request::Notify { .. }
-            | Request::Order { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
-            Request::Log { .. }
-            | Request::Follow(_)
-            | Request::Show { .. }
-            | Request::Diff { .. }
-            | Request::Blame { .. }
-            | Request::Verify { .. }
-            | Request::History { .. } => {
-                let stored = stored_past(&state.state, *read_only)?;
-                answer(&question, &stored.past, NOBODY, &mut out).map_err(refused)
-            }
-        },
-    };
-    let closed = out.close();
+    let mut screen = Screen::open(wanted_of(&question), reading.asking.look);
+    let answered = read_into(&question, reading, &mut screen);
+    finish(answered, screen)
+}
+
+/// The same, with the requests of audit logs where some are named.
+fn read_audited(request: Request, audit: &Audit, reading: &Reading) -> Result<(), Failure> {
+    match &*audit.logs {
+        [] => read_history(request, reading),
+        logs => name_requests(request, reading, logs),
+    }
+}
+
+/// Writes what the running server answers, else what the store does.
+pub(crate) fn read_into(
+    question: &Question,
+    reading: &Reading,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let Reading { read_only, asking } = reading;
+    let state = &asking.state.state;
+    if let Some(answered) = ask(state, question, out) {
+        return answered.map_err(refused);
+    }
+    match question.request {
+        Request::Status
+        | Request::Standing
+        | Request::Why { .. }
+        | Request::Reload
+        | Request::Stop
+        | Request::Notify { .. }
+        | Request::Order { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
+        Request::Log { .. }
+        | Request::Follow(_)
+        | Request::Show { .. }
+        | Request::Diff { .. }
+        | Request::Blame { .. }
+        | Request::Verify { .. }
+        | Request::History { .. } => {
+            let stored = stored_past(state, *read_only)?;
+            answer(question, &stored.past, NOBODY, out).map_err(refused)
+        }
+    }
+}
+
+/// Ends the output of an answer.
+pub(crate) fn finish(answered: Result<(), Failure>, screen: Screen) -> Result<(), Failure> {
+    let closed = screen.close();
     answered.and_then(|()| closed.or_else(ignore_closed))
 }
 
 /// How an answer is shown.
-fn wanted_of(question: &Question) -> Wanted {
+pub(crate) fn wanted_of(question: &Question) -> Wanted {
     let (paint, is_paged) = match question.request {
         Request::Log { .. } => (Paint::Log, true),
         Request::Diff { .. } => (Paint::Diff, true),

@@ -1,6 +1,7 @@
 //! The command line: its arguments and one file per group of commands.
 
 pub mod args;
+pub(crate) mod audit_log;
 pub(crate) mod check;
 pub(crate) mod commands;
 pub(crate) mod confirm;

@@ -100,14 +100,22 @@ const OWN_OBJECTS: [&str; 3] = [
 
 /// The log of requests, in the folder.
 const AUDIT: &str = "audit.log";
-/// Each request of the limited user is logged when it arrives.
+/// Each request of the limited user is logged when it arrives. So are the writes in two namespaces when they are done: with their
+/// answers in `audited`, without in `audited-briefly`.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [ResponseStarted, ResponseComplete, Panic]
+omitStages: [ResponseStarted, Panic]
 rules:
 - level: Metadata
   users: [zonewright]
+  omitStages: [ResponseComplete]
+- level: RequestResponse
+  namespaces: [audited]
+  verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  namespaces: [audited-briefly]
+  verbs: [create, update, patch, delete, deletecollection]
 - level: None
 ";
 
@@ -115,18 +123,24 @@ impl ApiServer {
     /// The requests of the limited user so far: verb and kind, in order of arrival. Those of no kind, which everybody may
     /// make, such as for the version of the server, are left out.
     pub fn limited_requests(&self) -> Vec<(String, String)> {
-        let text = fs::read_to_string(self.folder.path().join(AUDIT)).unwrap_or_default();
+        let text = fs::read_to_string(self.audit_log()).unwrap_or_default();
         let events = text
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok());
         let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         events
+            .filter(|event: &Value| event["user"]["username"] == Access::Limited.user())
             .filter(|event: &Value| !event["objectRef"]["resource"].is_null())
             .map(|event| {
                 let kind = &event["objectRef"]["resource"];
                 (text_of(&event["verb"]), text_of(kind))
             })
             .collect()
+    }
+
+    /// The file with the log of requests.
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder.path().join(AUDIT)
     }
 
     /// Starts both and waits until the server is ready and has all objects of its own.

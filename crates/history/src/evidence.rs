@@ -8,3 +8,4 @@ mod version_line;
 pub(crate) use history_file::check_lines;
 pub use history_file::{FileVerdict, check_history};
 pub use manifest::{FileEntry, Manifest, ManifestError};
+pub(crate) use version_line::CauseLine;

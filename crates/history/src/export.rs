@@ -14,7 +14,7 @@ use zone::Step;
 use zone::digest::record_wire;
 
 use crate::error::AuditError;
-use crate::log::cause_json;
+use crate::log::hashed_cause_json;
 use crate::moment::TimeText;
 use crate::page::Room;
 use crate::past::Past;
@@ -133,7 +133,7 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
     let causes: Vec<Vec<Value>> = step
         .causes
         .iter()
-        .map(|group| group.iter().map(cause_json).collect())
+        .map(|group| group.iter().map(hashed_cause_json).collect())
         .collect();
     let from = step.from.as_ref();
     let link = step.link.as_ref();

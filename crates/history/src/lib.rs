@@ -17,6 +17,7 @@ mod past;
 mod pieces;
 mod printable;
 mod process;
+mod requests;
 mod show;
 mod status;
 mod verify;
@@ -32,6 +33,7 @@ pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
 pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;
+pub use requests::Requests;
 pub use show::each_record;
 pub use status::{
     AheadLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, OrderLine, ResetLine,

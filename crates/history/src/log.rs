@@ -539,7 +539,12 @@ pub(super) fn cause_text(cause: &Cause) -> String {
             "" => String::new(),
             operation => format!(", {operation}"),
         };
-        known.push(format!("by {}{done}", origin.manager));
+        let by = if verb.ends_object() {
+            "last changed by"
+        } else {
+            "by"
+        };
+        known.push(format!("{by} {}{done}", origin.manager));
     }
     if !known.is_empty() {
         text.push_str(&format!(" ({})", known.join(", ")));
@@ -547,7 +552,20 @@ pub(super) fn cause_text(cause: &Cause) -> String {
     printable(&text).into_owned()
 }
 
+/// A cause. Nobody knows who deleted an object, as `managedFields` ends with the last change before: `lastManager`.
 pub(super) fn cause_json(cause: &Cause) -> Value {
+    let mut json = hashed_cause_json(cause);
+    let (manager, last_manager) = match cause.verb.ends_object() {
+        true => ("", &*cause.origin.manager),
+        false => (&*cause.origin.manager, ""),
+    };
+    json["manager"] = manager.into();
+    json["lastManager"] = last_manager.into();
+    json
+}
+
+/// A cause with the fields of which the hash of a version is made.
+pub(super) fn hashed_cause_json(cause: &Cause) -> Value {
     let Cause {
         verb,
         kind,

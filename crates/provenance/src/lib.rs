@@ -202,6 +202,12 @@ impl Verb {
         }
     }
 
+    /// Whether the object is gone after the event, so that its manager is the last one before.
+    #[must_use]
+    pub const fn ends_object(self) -> bool {
+        matches!(self, Self::Deleted | Self::Vanished)
+    }
+
     /// Whether the event can cause a whole version instead of single records, when it has no object.
     #[must_use]
     pub const fn is_of_version(self) -> bool {

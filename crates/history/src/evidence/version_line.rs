@@ -47,7 +47,7 @@ pub(super) struct VersionLine {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CauseLine {
+pub(crate) struct CauseLine {
     verb: String,
     kind: Option<String>,
     namespace: String,
@@ -55,6 +55,9 @@ struct CauseLine {
     uid: String,
     resource_version: String,
     manager: String,
+    /// Answers of commands have it, exports do not.
+    #[serde(default)]
+    last_manager: String,
     operation: String,
     place: String,
 }
@@ -149,7 +152,8 @@ fn list_of(lines: &[RecordLine]) -> Option<RrList> {
 }
 
 impl CauseLine {
-    fn cause(&self) -> Option<Cause> {
+    /// The cause that was written; `None` if it has a word that is not known.
+    pub(crate) fn cause(&self) -> Option<Cause> {
         let kind = match &self.kind {
             None => None,
             Some(kind) => Some(Kind::ALL.into_iter().find(|it| it.as_str() == kind)?),
@@ -161,7 +165,10 @@ impl CauseLine {
             origin: Origin {
                 uid: self.uid.as_str().into(),
                 resource_version: self.resource_version.as_str().into(),
-                manager: self.manager.as_str().into(),
+                manager: match &*self.last_manager {
+                    "" => self.manager.as_str().into(),
+                    last => last.into(),
+                },
                 operation: self.operation.as_str().into(),
                 place: self.place.as_str().into(),
             },

@@ -66,6 +66,28 @@ z. 100 2026-11-21T14:00:00.000Z +1 -0 (2 records)
 }
 
 #[test]
+fn a_deletion_names_who_changed_the_object_last_and_nobody_who_deleted_it() {
+    use crate::log::{cause_json, cause_text};
+    for (verb, word, is_last) in [
+        (Verb::Applied, "applied", false),
+        (Verb::Listed, "listed", false),
+        (Verb::Deleted, "deleted", true),
+        (Verb::Vanished, "vanished", true),
+    ] {
+        let cause = cause(verb, "web", "", "77");
+        let by = if is_last { "last changed by" } else { "by" };
+        let text = format!("{word} Service shop/web (resourceVersion 77, {by} kubectl, Update)");
+        assert_eq!(cause_text(&cause), text);
+        let json = cause_json(&cause);
+        let [other, own] = match is_last {
+            true => ["manager", "lastManager"],
+            false => ["lastManager", "manager"],
+        };
+        assert_eq!((&json[other], &json[own]), (&"".into(), &"kubectl".into()));
+    }
+}
+
+#[test]
 fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
     let of_version = |verb, what: &str| Cause {
         verb,
