@@ -267,7 +267,7 @@ impl<'a> Oracle<'a> {
         let alias = self.records(name, CNAME).into_iter();
         let targets = alias.flat_map(|it| &it.records).map(|it| it.data.as_str());
         let names: Vec<&str> = targets.chain([name]).collect();
-        let with_hosts = rules::names_with_hosts(self);
+        let with_hosts = rules::names_with_hosts_of(self, |_| true);
         let mut with_hosts = with_hosts.iter();
         with_hosts.any(|host| names.iter().any(|name| is_below(name, host)))
     }

@@ -707,7 +707,18 @@ fn whole_targets(oracle: &mut Oracle<'_>) {
 }
 
 /// The headless names with FQDN endpoints: beside addresses CoreDNS answers with them or not, at random.
-pub fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
+fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
+    let is_headless =
+        |it: &Value| it["spec"]["clusterIP"] == "None" || it["spec"]["type"] == "Headless";
+    names_with_hosts_of(oracle, is_headless)
+}
+
+/// The names with FQDN endpoints of these Services and ServiceImports. Names of endpoints below them are answered at random,
+/// whether they are headless or not.
+pub fn names_with_hosts_of(
+    oracle: &Oracle<'_>,
+    is_wanted: impl Fn(&Value) -> bool,
+) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let slices = oracle
         .cluster
@@ -719,13 +730,13 @@ pub fn names_with_hosts(oracle: &Oracle<'_>) -> BTreeSet<String> {
                 continue;
             };
             let namespace = namespace_of(slice);
-            let headless = oracle
+            let wanted = oracle
                 .cluster
                 .of(kind)
                 .filter(|it| name_of(it) == name && namespace_of(it) == namespace)
-                .any(|it| it["spec"]["clusterIP"] == "None" || it["spec"]["type"] == "Headless");
+                .any(&is_wanted);
             let zones = oracle.set.forward_zones().into_iter().filter(|zone| {
-                headless && (kind == "ServiceImport") == oracle.set.is_clusterset(zone)
+                wanted && (kind == "ServiceImport") == oracle.set.is_clusterset(zone)
             });
             found.extend(zones.map(|zone| match oracle.set.is_external(&zone) {
                 true => format!("{name}.{namespace}.{zone}"),

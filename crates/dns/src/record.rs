@@ -125,10 +125,15 @@ impl RrList {
 
     /// Replaces each record's tag by the result of `new` for it.
     pub fn retag(&mut self, mut new: impl FnMut(u32) -> u32) {
+        self.retag_each(|rr| new(rr.tag));
+    }
+
+    /// As [`Self::retag`], with the whole record.
+    pub fn retag_each(&mut self, mut new: impl FnMut(RrRef<'_>) -> u32) {
         let mut at = 0;
         while let Some((rr, rest)) = split_rr(&self.octets[at..]) {
             let tag_at = at + rr.owner.len() + 6;
-            let tag = new(rr.tag);
+            let tag = new(rr);
             let next = self.octets.len() - rest.len();
             self.octets[tag_at..tag_at + 4].copy_from_slice(&tag.to_be_bytes());
             at = next;

@@ -186,6 +186,14 @@ impl Edit {
     }
 }
 
+/// The records of one owner that are removed and added between two nodes.
+#[must_use]
+pub fn difference(apex: &Name, old: Option<&Node>, new: Option<&Node>) -> [RrList; 2] {
+    let (mut removed, mut added) = (RrList::default(), RrList::default());
+    diff_nodes(apex, old, new, 0, &mut removed, &mut added);
+    [removed, added]
+}
+
 /// The size of a list of all records without the SOA.
 fn list_octets(contents: &Contents) -> usize {
     contents.wire_octets() + (contents.record_count() - 1) * RrList::MORE_THAN_WIRE

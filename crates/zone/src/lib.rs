@@ -27,7 +27,7 @@ mod version;
 pub use contents::Contents;
 pub use delta::{DeltaError, Net, Step};
 pub use digest::{ContentTree, Hash, Link};
-pub use edit::{Draft, Edit};
+pub use edit::{Draft, Edit, difference};
 pub use left_behind::LeftBehind;
 pub use next_serial::{PeerSerial, Proof, next_serial};
 pub use node::{Node, RrsetRef, Rrsets};

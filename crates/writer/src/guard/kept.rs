@@ -1,17 +1,17 @@
 //! A kept draft: its contents, and the owners that differ from the served version.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dns::Name;
+use dns::{Name, RrList, RrRef};
 use ops::TimeText;
 use provenance::{Cause, Verb};
 use tokio::sync::oneshot;
 use zone::check::Fault;
 use zone::gate::{GateSettings, HeldShare, Loss, Share, Verdict, Why, counts, lost};
 use zone::hold::resumed;
-use zone::{Contents, Draft, Edit, Node};
+use zone::{Contents, Draft, Edit, Node, difference};
 
 use super::shares::ShareRule;
 use super::{GateEvent, Holds, Key, Now, millis_of};
@@ -21,11 +21,98 @@ use crate::zone_edit::ZoneDraft;
 /// An owner that differs from the served version.
 #[derive(Debug, Clone)]
 struct Touched {
-    tag: u32,
+    tags: Tags,
     /// Its lost records that count.
     lost: usize,
     /// Whose owner it is.
     share: Option<Share>,
+}
+
+/// The groups of causes of the records that differ at an owner, by place.
+#[derive(Debug, Clone)]
+enum Tags {
+    /// All have the same.
+    One(u32),
+    /// The removed and the added records, each with its own.
+    Each(Box<[RrList; 2]>),
+}
+
+/// Records that differ, each with its group. The first number is 0 for removed ones and 1 for added ones.
+type Tagged<'a> = HashMap<(usize, RrRef<'a>), u32>;
+
+impl Tags {
+    /// The groups of the records that differ between two nodes.
+    fn of(
+        apex: &Name,
+        [old, new]: [Option<&Node>; 2],
+        tag_of: impl Fn(usize, RrRef<'_>) -> u32,
+    ) -> Self {
+        let mut sides = difference(apex, old, new);
+        let mut used = BTreeSet::new();
+        for (side, list) in sides.iter_mut().enumerate() {
+            list.retag_each(|rr| {
+                let tag = tag_of(side, rr.untagged());
+                used.insert(tag);
+                tag
+            });
+        }
+        match used.len() {
+            0 | 1 => Self::One(used.first().copied().unwrap_or(0)),
+            _ => Self::Each(Box::new(sides)),
+        }
+    }
+
+    /// The group of all records; `None` where they differ.
+    const fn one(&self) -> Option<u32> {
+        match self {
+            Self::One(tag) => Some(*tag),
+            Self::Each(_) => None,
+        }
+    }
+
+    /// The records with groups of their own.
+    fn each(&self) -> Tagged<'_> {
+        match self {
+            Self::One(_) => Tagged::new(),
+            Self::Each(sides) => tagged(&**sides).collect(),
+        }
+    }
+
+    /// All groups.
+    fn used(&self) -> BTreeSet<u32> {
+        match self {
+            Self::One(tag) => BTreeSet::from([*tag]),
+            Self::Each(sides) => sides.iter().flatten().map(|rr| rr.tag).collect(),
+        }
+    }
+
+    fn retag(&mut self, new: impl Fn(u32) -> u32) {
+        match self {
+            Self::One(tag) => *tag = new(*tag),
+            Self::Each(sides) => sides.iter_mut().for_each(|list| list.retag(&new)),
+        }
+    }
+}
+
+/// The records of a list of removed ones and of one of added ones, with their tags.
+fn tagged<'a>(
+    sides: impl IntoIterator<Item = &'a RrList>,
+) -> impl Iterator<Item = ((usize, RrRef<'a>), u32)> {
+    let sides = sides.into_iter().enumerate();
+    sides.flat_map(|(side, list)| list.iter().map(move |rr| ((side, rr.untagged()), rr.tag)))
+}
+
+/// Gives the records of a draft the groups that they have of their own.
+fn retag(draft: &mut Draft, of: &Tagged<'_>) {
+    if of.is_empty() {
+        return;
+    }
+    for (side, list) in [&mut draft.removed, &mut draft.added]
+        .into_iter()
+        .enumerate()
+    {
+        list.retag_each(|rr| of.get(&(side, rr.untagged())).copied().unwrap_or(rr.tag));
+    }
 }
 
 /// The owners of a share that differ from the served version.
@@ -80,6 +167,8 @@ impl Judged {
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) contents: Contents,
+    /// The served contents from which it differs.
+    base: Contents,
     /// The owners that differ from the served version.
     touched: BTreeMap<Key, Touched>,
     /// The same owners, by share.
@@ -119,12 +208,13 @@ pub(super) struct Kept {
 
 impl Kept {
     /// No change yet to the served contents.
-    pub(super) const fn new(
+    pub(super) fn new(
         since: Now,
         contents: Contents,
         carried: BTreeMap<Option<Share>, usize>,
     ) -> Self {
         Self {
+            base: contents.clone(),
             contents,
             touched: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -183,9 +273,14 @@ impl Kept {
     ) {
         let ZoneDraft { draft, causes } = draft;
         let first = u32::try_from(self.causes.len()).expect("fewer than 2^32 groups are held");
+        // Where nothing differed before, an owner has the causes of the draft.
+        let news: Tagged<'_> = match self.touched.is_empty() {
+            true => Tagged::new(),
+            false => tagged([&draft.removed, &draft.added]).collect(),
+        };
         for (key, tag) in owners_of(&draft) {
             let known = self.forget(&key);
-            let before = known.map_or(0, |known| known.lost);
+            let before = known.as_ref().map_or(0, |known| known.lost);
             let (old, new) = (served.get(&key), draft.contents.get(&key));
             if old.map(Node::as_octets) == new.map(Node::as_octets) {
                 continue;
@@ -193,10 +288,22 @@ impl Kept {
             let group = usize::try_from(tag).ok().and_then(|tag| causes.get(tag));
             let is_counted = before > 0 || group.is_some_and(|group| counts(group));
             let lost = if is_counted { lost(old, new) } else { 0 };
-            let (tag, share) = (first + tag, rule.of_change(&key, old, new));
+            let tags = match known.map(|known| known.tags) {
+                None => Tags::One(first + tag),
+                Some(known) => {
+                    let each = known.each();
+                    Tags::of(served.apex(), [old, new], |side, rr| {
+                        let new = news.get(&(side, rr)).map(|tag| first + tag);
+                        let known = || each.get(&(side, rr)).copied().or(known.one());
+                        new.or_else(known).unwrap_or(first + tag)
+                    })
+                }
+            };
+            let share = rule.of_change(&key, old, new);
             let due = due(&key, share.as_ref());
-            self.touch(key, Touched { tag, lost, share }, Some(due));
+            self.touch(key, Touched { tags, lost, share }, Some(due));
         }
+        self.base = served.clone();
         self.contents = draft.contents;
         self.causes.extend(causes);
         for (key, found) in faults {
@@ -209,8 +316,8 @@ impl Kept {
         self.compact_if_many();
     }
 
-    /// The served content is another now; it differs from the one before at these owners. An owner that differs only for that
-    /// reason gets this cause, and its records do not count as lost.
+    /// The served content is another now; it differs from the one before at these owners. Records that differ only for that
+    /// reason get this cause, and do not count as lost where nothing was lost before.
     pub(super) fn rebase(
         &mut self,
         served: &Contents,
@@ -230,10 +337,21 @@ impl Kept {
                 Some(known) if known.lost > 0 => lost(old, new),
                 Some(_) | None => 0,
             };
-            let tag = known.map_or(group, |known| known.tag);
+            let tags = known.map_or(Tags::One(group), |known| {
+                // What differed before has its causes.
+                let before = difference(served.apex(), self.base.get(key), new);
+                let before: Tagged<'_> = tagged(&before).collect();
+                let each = known.tags.each();
+                Tags::of(served.apex(), [old, new], |side, rr| {
+                    let is_known = before.contains_key(&(side, rr));
+                    let own = each.get(&(side, rr)).copied().or(known.tags.one());
+                    own.filter(|_| is_known).unwrap_or(group)
+                })
+            });
             let share = rule.of_change(key, old, new);
-            self.touch(key.clone(), Touched { tag, lost, share }, None);
+            self.touch(key.clone(), Touched { tags, lost, share }, None);
         }
+        self.base = served.clone();
     }
 
     /// Begins the time of the gate again.
@@ -269,13 +387,17 @@ impl Kept {
     /// Forgets groups of causes that no owner names any more. Where no owner differs the first stays: a change of
     /// the SOA alone has it.
     fn compact(&mut self) {
-        let mut used: BTreeSet<u32> = self.touched.values().map(|it| it.tag).collect();
+        let mut used: BTreeSet<u32> = (self.touched.values())
+            .flat_map(|it| it.tags.used())
+            .collect();
         if used.is_empty() {
             used.insert(0);
         }
         let places: BTreeMap<u32, u32> = (0..).zip(&used).map(|(new, old)| (*old, new)).collect();
         for owner in self.touched.values_mut() {
-            owner.tag = places.get(&owner.tag).copied().unwrap_or(0);
+            owner
+                .tags
+                .retag(|tag| places.get(&tag).copied().unwrap_or(0));
         }
         let mut place = 0;
         self.causes.retain(|_| {
@@ -465,8 +587,17 @@ impl Kept {
     pub(super) fn part(&self, served: &Contents, over: &BTreeSet<Share>) -> ZoneDraft {
         let mut edit = Edit::new(served);
         edit.set_soa(self.contents.soa().clone());
-        let mut tags: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut places: BTreeMap<u32, u32> = BTreeMap::new();
         let mut causes = Vec::new();
+        let mut place_of = |tag: u32| {
+            *places.entry(tag).or_insert_with(|| {
+                let known = usize::try_from(tag).ok();
+                let group = known.and_then(|tag| self.causes.get(tag));
+                causes.push(group.cloned().unwrap_or_default());
+                u32::try_from(causes.len() - 1).unwrap_or(0)
+            })
+        };
+        let mut of_records = Tagged::new();
         let leaving = self
             .groups
             .iter()
@@ -475,18 +606,16 @@ impl Kept {
             let Some(touched) = self.touched.get(key) else {
                 continue;
             };
-            let tag = *tags.entry(touched.tag).or_insert_with(|| {
-                let known = usize::try_from(touched.tag).ok();
-                let group = known.and_then(|tag| self.causes.get(tag));
-                causes.push(group.cloned().unwrap_or_default());
-                u32::try_from(causes.len() - 1).unwrap_or(0)
-            });
+            let each = touched.tags.each().into_iter();
+            of_records.extend(each.map(|(record, tag)| (record, place_of(tag))));
+            let tag = touched.tags.one().map_or(0, &mut place_of);
             match self.contents.get(key) {
                 Some(node) => edit.set(node.clone(), tag),
                 None => edit.remove(key, tag),
             }
         }
-        let draft = edit.finish();
+        let mut draft = edit.finish();
+        retag(&mut draft, &of_records);
         if causes.is_empty() && draft.soa_changed {
             // A change of the SOA alone came with the newest draft.
             causes.extend(self.causes.last().cloned());
@@ -554,9 +683,12 @@ impl Kept {
     pub(super) fn draft(&mut self, served: &Contents) -> ZoneDraft {
         self.compact();
         let owners = self.touched.iter();
-        let owners = owners.map(|(key, touched)| (&**key, touched.tag));
+        let owners = owners.map(|(key, touched)| (&**key, touched.tags.one().unwrap_or(0)));
+        let mut draft = Draft::between(served, self.contents.clone(), owners);
+        let each = self.touched.values().flat_map(|it| it.tags.each());
+        retag(&mut draft, &each.collect());
         ZoneDraft {
-            draft: Draft::between(served, self.contents.clone(), owners),
+            draft,
             causes: self.causes.clone(),
         }
     }

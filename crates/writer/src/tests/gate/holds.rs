@@ -1,6 +1,7 @@
 //! Orders of operators: a rolled back zone has an old content, and a frozen one waits; both end.
 
 mod freezes;
+mod records;
 
 use zone::ContentTree;
 use zone::hold::{Rollback, differing};
