@@ -54,6 +54,7 @@ fn perform(command: Command) -> Result<(), Failure> {
             zone,
             from,
             to,
+            held: _,
             audit,
             reading,
         } => cli::diff(zone, from, to, &audit, &reading),
@@ -84,7 +85,16 @@ fn perform(command: Command) -> Result<(), Failure> {
             serial,
             wanted,
         } => cli::order(zone, OrderText::Advance { serial }, &wanted),
-        Command::Release { zone, wanted } => cli::order(zone, OrderText::Release, &wanted),
+        Command::Release {
+            zone,
+            dry_run: true,
+            wanted,
+        } => cli::what_waits(zone, &wanted.asking),
+        Command::Release {
+            zone,
+            dry_run: false,
+            wanted,
+        } => cli::order(zone, OrderText::Release, &wanted),
         Command::Doctor {
             configuration,
             state,

@@ -258,6 +258,57 @@ fn an_emptied_folder_is_held_released_and_recovers() {
 }
 
 /// After its time what is held is published, and that is said.
+/// What a release would do can be seen before: each record with its cause, and the whole zone.
+#[test]
+fn what_is_held_is_shown_before_it_is_released() {
+    let (mut zonewright, folder) = of_folder(ANYONE);
+    zonewright.start();
+    let nothing = zonewright.command(&["diff", ZONES[0], "--held"]);
+    assert!(
+        nothing.starts_with("; nothing of cluster.local. waits"),
+        "{nothing}"
+    );
+    fs::remove_file(folder.join("blue.json")).unwrap();
+    fs::remove_file(folder.join("green.json")).unwrap();
+    check_held(&mut zonewright);
+
+    let serials = zonewright.serials();
+    let text = zonewright.command(&["diff", ZONES[0], "--held"]);
+    assert_eq!(
+        text,
+        zonewright.command(&["release", ZONES[0], "--dry-run"])
+    );
+    assert!(
+        text.contains("\n+++ cluster.local. as it waits; held: it would lose"),
+        "{text}"
+    );
+    let s7 = "\n-s7.green.svc.cluster.local. 5 IN A 10.96.0.7\n";
+    let (_, after) = text.split_once(s7).unwrap_or_else(|| panic!("{text}"));
+    let causes = after.lines().take_while(|line| line.starts_with("; "));
+    let causes: Vec<&str> = causes.collect();
+    let is_its = |it: &&str| it.starts_with("; deleted Service green/s7 (green.json:");
+    assert!(causes.iter().any(is_its), "{causes:?}");
+    assert!(!text.contains("\n+s"), "nothing is added: {text}");
+    let shown = zonewright.command(&["show", "cluster.local@held"]);
+    assert!(
+        !shown.contains(" A 10.96.0.") && shown.contains(" IN NS "),
+        "{shown}"
+    );
+    assert_eq!(
+        zonewright.serials(),
+        serials,
+        "who only looks changes nothing"
+    );
+
+    let json: Value =
+        serde_json::from_str(&zonewright.command(&["diff", ZONES[0], "--held", "-o", "json"]))
+            .unwrap();
+    let would_go = json["removed"].as_array().unwrap().len();
+    zonewright.command(&["release", ZONES[0]]);
+    let gone = zonewright.versions(ZONES[0])[0]["removedCount"].clone();
+    assert_eq!(gone, json!(would_go));
+}
+
 #[test]
 fn what_nobody_releases_leaves_when_its_time_is_over() {
     let gate = "    gate {\n        hold 300ms\n    }\n";

@@ -381,7 +381,7 @@ pub enum Command {
     Log(LogWanted),
     /// Print a version as a master file.
     Show {
-        /// ZONE, ZONE@SERIAL or ZONE@TIME.
+        /// ZONE, ZONE@SERIAL or ZONE@TIME. ZONE@held is what the gate, a freeze or a rollback holds back.
         zone: String,
         /// Only this name.
         name: Option<String>,
@@ -394,9 +394,13 @@ pub enum Command {
         /// The zone.
         zone: String,
         /// Serial or time. Or both ends of the range, as `FROM..TO` or `FROM..`.
-        from: String,
+        #[arg(required_unless_present = "held")]
+        from: Option<String>,
         /// Serial or time. The default is the current version.
         to: Option<String>,
+        /// Print what a release would remove and add, and why: what the gate, a freeze or a rollback holds back.
+        #[arg(long, conflicts_with_all = ["from", "to"])]
+        held: bool,
         /// The audit logs.
         #[command(flatten)]
         audit: Audit,
@@ -460,6 +464,9 @@ pub enum Command {
     Release {
         /// The zone.
         zone: String,
+        /// Only print what would be removed and added, as `diff --held`.
+        #[arg(long)]
+        dry_run: bool,
         /// The reason, and where to ask.
         #[command(flatten)]
         wanted: OrderWanted,

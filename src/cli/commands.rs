@@ -183,11 +183,15 @@ pub fn show(zone: String, name: Option<String>, reading: &Reading) -> Result<(),
 /// When there is no answer.
 pub fn diff(
     zone: String,
-    from: String,
+    from: Option<String>,
     to: Option<String>,
     audit: &Audit,
     reading: &Reading,
 ) -> Result<(), Failure> {
+    // The command line has either a start or `--held`.
+    let Some(from) = from else {
+        return read_audited(Request::Waiting { zone }, audit, reading);
+    };
     let (from, to) = range(from, to);
     read_audited(Request::Diff { zone, from, to }, audit, reading)
 }
@@ -257,6 +261,14 @@ pub fn status(asking: &Asking) -> Result<(), Failure> {
 /// When no server runs.
 pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), Failure> {
     question(Request::Why { name, rtype }, asking)
+}
+
+/// `release --dry-run`.
+///
+/// # Errors
+/// When no server runs.
+pub fn what_waits(zone: String, asking: &Asking) -> Result<(), Failure> {
+    question(Request::Waiting { zone }, asking)
 }
 
 /// `reload`.
@@ -346,6 +358,7 @@ pub(crate) fn read_into(
         Request::Status
         | Request::Standing
         | Request::Why { .. }
+        | Request::Waiting { .. }
         | Request::Reload
         | Request::Stop
         | Request::Notify { .. }
@@ -373,7 +386,7 @@ pub(crate) fn finish(answered: Result<(), Failure>, screen: Screen) -> Result<()
 pub(crate) fn wanted_of(question: &Question) -> Wanted {
     let (paint, is_paged) = match question.request {
         Request::Log { .. } => (Paint::Log, true),
-        Request::Diff { .. } => (Paint::Diff, true),
+        Request::Diff { .. } | Request::Waiting { .. } => (Paint::Diff, true),
         Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
         Request::Follow(_)
         | Request::Verify { .. }

@@ -12,7 +12,7 @@ use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use writer::{HoldOrder, Input, Released};
+use writer::{HoldOrder, Input, Released, Waiting};
 use zone::journal::{Archived, Journal, OpenError, PartialStep, Reader, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
@@ -349,6 +349,26 @@ impl Past for StoredPast {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         let notified = wishes.ask(by, |asked| Wanted::Notify(zone.clone(), asked))?;
         Ok(notified.iter().map(ToString::to_string).collect())
+    }
+
+    fn waiting(&self, zone: &Name) -> Result<Option<Waiting>, AuditError> {
+        let Some(inputs) = &self.inputs else {
+            return Err(AuditError::NoServer);
+        };
+        let (asked, answer) = oneshot::channel();
+        let zone = zone.clone();
+        match ask(
+            inputs,
+            Input::Waiting { zone, asked },
+            answer,
+            CARRIED_OUT_WITHIN,
+        ) {
+            Said::Answer(waiting) => Ok(waiting),
+            Said::Late | Said::Busy => {
+                Err(AuditError::Refused("the server is busy; try again".into()))
+            }
+            Said::Ending => Err(AuditError::Refused("the server is shutting down".into())),
+        }
     }
 
     fn grounds(&self, name: &Name, rtype: Rtype) -> Result<Grounds, AuditError> {

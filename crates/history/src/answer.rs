@@ -12,7 +12,10 @@ use crate::moment::{Moment, TimeText};
 use crate::order::{carry_out, until_ms, with_reason};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
-use crate::{blame, diff, export, log, process, show, status, verify, why};
+use crate::{blame, diff, export, log, process, show, status, verify, waiting, why};
+
+/// The end of `ZONE@held`.
+const HELD: &str = "@held";
 
 /// A question about the past, or a command for the running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +53,11 @@ pub enum Request {
         from: String,
         /// Serial or time; the newest version when absent.
         to: Option<String>,
+    },
+    /// Compares what is served with what waits to be published.
+    Waiting {
+        /// The zone.
+        zone: String,
     },
     /// Explains why the records of a version exist.
     Blame {
@@ -136,6 +144,7 @@ impl Request {
             Self::Log { .. }
             | Self::Show { .. }
             | Self::Diff { .. }
+            | Self::Waiting { .. }
             | Self::Blame { .. }
             | Self::Verify { .. }
             | Self::History { .. } => true,
@@ -159,6 +168,7 @@ impl Request {
             | Self::Follow(_)
             | Self::Show { .. }
             | Self::Diff { .. }
+            | Self::Waiting { .. }
             | Self::Blame { .. }
             | Self::Verify { .. }
             | Self::History { .. }
@@ -225,6 +235,12 @@ pub fn answer(
             log::write(past, &zones, &filter, output, out)
         }
         Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),
+        Request::Show { zone, name } if zone.ends_with(HELD) => {
+            let zone = known_zone(past, zone.trim_end_matches(HELD))?;
+            let name = name_in(std::slice::from_ref(&zone), name)?;
+            waiting::show(past, &zone, name.as_ref(), output, out)
+        }
+        Request::Waiting { zone } => waiting::diff(past, &known_zone(past, zone)?, output, out),
         Request::Show { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
             let name = name_in(std::slice::from_ref(&zone), name)?;

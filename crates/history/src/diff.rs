@@ -133,7 +133,11 @@ fn write_records(
 ) -> Result<(), AuditError> {
     let [first, second] = lists.map(|(sign, is_removed, list)| {
         move |out: &mut dyn io::Write| {
-            write_list(sign, list, |at, rr| reasons.of(is_removed, at, rr), out)
+            let causes = |at, rr: RrRef<'_>| {
+                let (step, tag) = reasons.of(is_removed, at, rr)?;
+                Some(step.causes_of(tag))
+            };
+            write_list(sign, list, causes, out)
         }
     });
     let aside = || {
@@ -156,16 +160,16 @@ fn write_records(
 
 /// Writes a list of records with their causes. Consecutive records with the same causes share one text. Unknown
 /// causes are reported, so that no record seems to have those of another.
-fn write_list<'a>(
+pub(super) fn write_list<'a>(
     sign: char,
     list: &RrList,
-    reason: impl Fn(usize, RrRef<'_>) -> Option<Brought<'a>>,
+    causes_of: impl Fn(usize, RrRef<'_>) -> Option<&'a [Cause]>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let (mut lines, mut text) = (RecordLines::default(), String::new());
     let mut last: Option<Option<&[Cause]>> = None;
     for (place, rr) in list.iter().enumerate() {
-        let causes = reason(place, rr).map(|(step, tag)| step.causes_of(tag));
+        let causes = causes_of(place, rr);
         if last.is_some_and(|last| last != causes) {
             write_reason(last.flatten(), &mut text);
         }

@@ -41,6 +41,16 @@ pub enum AuditError {
         /// The zones in the store.
         known: Vec<Name>,
     },
+    /// Nothing of the zone waits to be published.
+    #[error(
+        "nothing of {zone} waits: serial {serial} is as its sources; see zonewright show {zone}"
+    )]
+    NothingWaits {
+        /// The zone.
+        zone: Name,
+        /// The served serial.
+        serial: Serial,
+    },
     /// The store is empty.
     #[error("no zone is stored here")]
     NothingStored,
@@ -210,6 +220,7 @@ impl AuditError {
             | Self::Moment(_)
             | Self::NoZone { .. }
             | Self::NothingStored
+            | Self::NothingWaits { .. }
             | Self::NeverSerial { .. }
             | Self::WhoseSerial(_)
             | Self::EmptyRange { .. }

@@ -21,6 +21,7 @@ mod requests;
 mod show;
 mod status;
 mod verify;
+mod waiting;
 mod why;
 
 pub use answer::{Follow, OrderText, Question, Request, answer};

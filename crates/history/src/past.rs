@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rtype, Serial};
 use server::BlockZones;
-use writer::Reason;
+use writer::{Reason, Waiting};
 use zone::journal::{Archived, PartialStep, Topic, Verdict, last_of};
 use zone::{Contents, Hash, Net, Step};
 
@@ -111,6 +111,13 @@ pub trait Past {
     /// # Errors
     /// When no server is running.
     fn notify(&self, _zone: &Name, _by: &str) -> Result<Vec<String>, AuditError> {
+        Err(AuditError::NoServer)
+    }
+    /// What a zone would publish if it were released; `None` where nothing waits.
+    ///
+    /// # Errors
+    /// When no server is running.
+    fn waiting(&self, _zone: &Name) -> Result<Option<Waiting>, AuditError> {
         Err(AuditError::NoServer)
     }
     /// Everything about a name that its records do not show.

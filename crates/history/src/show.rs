@@ -34,7 +34,18 @@ pub(super) fn write(
             Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
         }
     }
-    each_record(&contents, serial, |rr| {
+    write_each(&contents, serial, name, output, out)
+}
+
+/// Writes the records of a version, or those of one name.
+pub(super) fn write_each(
+    contents: &Contents,
+    serial: Serial,
+    name: Option<&Name>,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    each_record(contents, serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
         match output {
             _ if !wanted => Ok(()),

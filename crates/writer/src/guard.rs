@@ -27,7 +27,7 @@ use crate::callers::{Released, answer};
 use crate::corefile_cause::name_corefile;
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
-use dns::Serial;
+use dns::{RrList, Serial};
 use provenance::Cause;
 use zone::check::{Fault, Findings, Warning, check};
 use zone::gate::{GateSettings, HeldChange, Loss, Share, TOGETHER, Verdict, Why, counts, lost};
@@ -133,6 +133,19 @@ pub(super) struct Ready {
     pub(super) ahead: Option<Serial>,
     /// The draft is signed with the wanted serial, which is its own.
     pub(super) is_signed: bool,
+}
+
+/// What a zone would publish if it were released: its next contents, and the difference from what it serves.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// The next contents.
+    pub contents: Contents,
+    /// Records that it would remove. Their tags name groups of causes.
+    pub removed: RrList,
+    /// Records that it would add.
+    pub added: RrList,
+    /// Groups of causes.
+    pub causes: Vec<Vec<Cause>>,
 }
 
 /// What a guard holds after a commit.
@@ -296,6 +309,24 @@ impl Guard {
             None => return Holds::Zone,
         };
         Holds::Shares(kept.staying(over).map(|(share, _)| share.clone()).collect())
+    }
+
+    /// What would be published if all of it were let out. Costs what it changes.
+    pub(super) fn waiting_draft(&mut self, zone: &Zone) -> Option<Waiting> {
+        let current = zone.current();
+        let kept = self.kept.as_mut()?;
+        let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
+        let served = current.as_ref().map_or(&empty, |version| &version.contents);
+        if !kept.is_different(served) {
+            return None;
+        }
+        let ZoneDraft { draft, causes } = kept.draft(served);
+        Some(Waiting {
+            contents: draft.contents,
+            removed: draft.removed,
+            added: draft.added,
+            causes,
+        })
     }
 
     /// Adds a cause of the next version. A first version has none.

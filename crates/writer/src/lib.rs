@@ -61,7 +61,7 @@ pub use callers::Released;
 pub use cluster::{ClusterHandles, LiveTables};
 pub use configure::Configure;
 pub use gauges::ClusterGauges;
-pub use guard::{GateEvent, HoldOrder, Restored, Target};
+pub use guard::{GateEvent, HoldOrder, Restored, Target, Waiting};
 pub use name::service_node;
 pub use plan::{CatalogPlan, ClusterPlan, EtcdPlan, ExternalPlan, FilePlan, PlanChange, ZonePlan};
 pub use sender::{AskId, SourceId, SourceSender};
@@ -161,6 +161,13 @@ pub enum Input {
         name: Name,
         /// Receives the reasons.
         asked: oneshot::Sender<Vec<Reason>>,
+    },
+    /// A question what a zone would publish if it were released.
+    Waiting {
+        /// The zone.
+        zone: Name,
+        /// Receives it; `None` where nothing waits.
+        asked: oneshot::Sender<Option<Waiting>>,
     },
     /// Secondaries were asked for their serials.
     Secondaries {
@@ -460,6 +467,10 @@ impl<S: Store> Pipeline<S> {
                 None => drop(asked.send(Err(not_guarded(&zone)))),
             },
             Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
+            Input::Waiting { zone, asked } => {
+                let guard = self.guard_of(&zone);
+                drop(asked.send(guard.and_then(|(zone, guard)| guard.waiting_draft(zone))));
+            }
             Input::Hold { zone, order, asked } => self.hold(&zone, *order, asked),
             Input::Secondaries { ask, serials } => {
                 self.awaited.remove(&ask);
