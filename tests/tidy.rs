@@ -299,7 +299,7 @@ fn names_are_taken_apart_by_the_schema_alone() {
 }
 
 /// What the top level of the repository has beside hidden files.
-const TOP: &str = "ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md Cargo.lock Cargo.toml Corefile LICENSE Makefile README.md \
+const TOP: &str = "ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md Cargo.lock Cargo.toml LICENSE Makefile README.md \
     SECURITY.md benches crates deploy docs rust-toolchain.toml src tests tools zones";
 
 #[test]

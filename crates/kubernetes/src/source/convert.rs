@@ -69,6 +69,8 @@ pub struct Setting {
     pub default_namespace: Option<Arc<str>>,
     /// The optional fields that are kept.
     pub keep: Keep,
+    /// Whether the object comes into view, so that its labels may be what was changed.
+    pub is_added: bool,
 }
 
 impl Setting {
@@ -79,6 +81,7 @@ impl Setting {
             place: "".into(),
             default_namespace: None,
             keep,
+            is_added: false,
         }
     }
 
@@ -89,6 +92,7 @@ impl Setting {
             place,
             default_namespace: Some(interner.get("default")),
             keep,
+            is_added: false,
         }
     }
 }
@@ -276,15 +280,17 @@ impl Reader<'_> {
             }
         };
         let version = metadata.resource_version.unwrap_or_default();
+        let own = metadata.managed_fields;
+        let with_labels = own.with_labels.filter(|_| self.setting.is_added);
+        let (manager, operation) = match with_labels {
+            Some(other) => (other.name, other.operation),
+            None => (own.name, own.operation),
+        };
         let origin = Origin {
             uid: self.unshared(&metadata.uid.unwrap_or_default()),
             resource_version: self.unshared(&version),
-            manager: self
-                .interner
-                .get(&metadata.managed_fields.name.unwrap_or_default()),
-            operation: self
-                .interner
-                .get(&metadata.managed_fields.operation.unwrap_or_default()),
+            manager: self.interner.get(&manager.unwrap_or_default()),
+            operation: self.interner.get(&operation.unwrap_or_default()),
             place: Arc::clone(&self.setting.place),
         };
         let import = self.import_of_slice(&mut metadata.labels);

@@ -2,7 +2,8 @@
 //!
 //! Among the entries with such fields the latest counts (of equal times the last one). If there is none, for example
 //! because the server does not track the object, the latest of all entries counts. So a manager that only annotates a
-//! Service is not named for a port that another manager changed. The field lists, the long part, are read without
+//! Service is not named for a port that another manager changed. For an object that comes into view, any label counts too:
+//! the selector asks for one. The field lists, the long part, are read without
 //! being stored.
 
 use std::fmt;
@@ -39,6 +40,8 @@ pub(super) struct LastManager {
     pub(super) name: Option<String>,
     /// `operation`: `Apply` or `Update`.
     pub(super) operation: Option<String>,
+    /// The last manager where labels count, if that is another entry.
+    pub(super) with_labels: Option<Box<LastManager>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -91,15 +94,24 @@ impl Fields {
             ports,
             address_type,
         } = self;
-        let labels = metadata.as_ref().is_some_and(|fields| fields.labels.0);
+        let labels = metadata.as_ref().is_some_and(|fields| fields.labels.matter);
         let of_slice = endpoints.is_some() || ports.is_some() || address_type.is_some();
-        spec.0 || status.0 || labels || of_slice
+        spec.matter || status.matter || labels || of_slice
+    }
+
+    /// Whether there is a label among them.
+    fn have_label(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|it| it.labels.are_any)
     }
 }
 
-/// Whether a map has one of the keys that records can depend on.
+/// The keys of a map, reduced to what is asked of them.
 #[derive(Debug, Default)]
-struct Keys(bool);
+struct Keys {
+    /// Whether records can depend on one.
+    matter: bool,
+    are_any: bool,
+}
 
 impl<'de> Deserialize<'de> for Keys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -113,16 +125,17 @@ impl<'de> Deserialize<'de> for Keys {
             }
 
             fn visit_unit<E>(self) -> Result<Keys, E> {
-                Ok(Keys(false))
+                Ok(Keys::default())
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
-                let mut found = false;
+                let mut keys = Keys::default();
                 while let Some(key) = map.next_key::<String>()? {
                     map.next_value::<IgnoredAny>()?;
-                    found |= FIELDS.contains(&key.as_str()) || LABELS.contains(&key.as_str());
+                    keys.matter |= FIELDS.contains(&key.as_str()) || LABELS.contains(&key.as_str());
+                    keys.are_any |= key != ".";
                 }
-                Ok(Keys(found))
+                Ok(keys)
             }
         }
         deserializer.deserialize_any(Reader)
@@ -145,19 +158,40 @@ impl<'de> Deserialize<'de> for LastManager {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<LastManager, A::Error> {
-                let mut last: Option<((bool, Option<String>), LastManager)> = None;
-                while let Some(entry) = seq.next_element::<ManagedEntry>()? {
-                    let matters = entry.fields.is_some_and(|fields| fields.matter());
-                    let rank = (matters, entry.time);
-                    if last.as_ref().is_none_or(|(known, _)| *known <= rank) {
-                        let manager = LastManager {
-                            name: entry.manager,
-                            operation: entry.operation,
-                        };
-                        last = Some((rank, manager));
-                    }
+                let mut entries = Vec::new();
+                while let Some(ManagedEntry {
+                    manager,
+                    operation,
+                    time,
+                    fields,
+                }) = seq.next_element()?
+                {
+                    let fields = fields.unwrap_or_default();
+                    let (matter, label) = (fields.matter(), fields.have_label());
+                    entries.push((matter, label, time, manager, operation));
                 }
-                Ok(last.map(|(_, manager)| manager).unwrap_or_default())
+                // Of equal ranks the last one.
+                let last = |counts: fn(bool, bool) -> bool| {
+                    let places = 0..entries.len();
+                    places.max_by_key(|place| {
+                        let (matter, label, time, ..) = &entries[*place];
+                        (counts(*matter, *label), time)
+                    })
+                };
+                let [own, with_labels] = [
+                    last(|matter, _| matter),
+                    last(|matter, label| matter || label),
+                ];
+                let manager = |place: usize| LastManager {
+                    name: entries[place].3.clone(),
+                    operation: entries[place].4.clone(),
+                    with_labels: None,
+                };
+                let other = with_labels.filter(|_| with_labels != own);
+                Ok(own.map_or_else(LastManager::default, |own| LastManager {
+                    with_labels: other.map(|place| Box::new(manager(place))),
+                    ..manager(own)
+                }))
             }
         }
         deserializer.deserialize_any(Reader)
@@ -175,6 +209,41 @@ mod tests {
             read.name.unwrap_or_default(),
             read.operation.unwrap_or_default(),
         )
+    }
+
+    #[test]
+    fn causes_08_where_labels_count_the_last_one_that_wrote_one_is_named() {
+        let entry = |name: &str, day: u8, fields: &str| {
+            format!(
+                r#"{{"manager":"{name}","operation":"Update","time":"2026-01-0{day}T00:00:00Z","fieldsV1":{fields}}}"#
+            )
+        };
+        let ports = r#"{"f:spec":{"f:ports":{"k:{}":{}}}}"#;
+        let label = r#"{"f:metadata":{"f:labels":{".":{},"f:team":{}}}}"#;
+        let no_label = r#"{"f:metadata":{"f:annotations":{"f:x":{}},"f:labels":{".":{}}}}"#;
+        for (entries, want) in [
+            // The scaler wrote ports, then carol a label, then eve a note.
+            (
+                vec![
+                    entry("scaler", 1, ports),
+                    entry("carol", 2, label),
+                    entry("eve", 3, no_label),
+                ],
+                ["scaler", "carol"],
+            ),
+            (
+                vec![entry("carol", 1, label), entry("scaler", 2, ports)],
+                ["scaler", ""],
+            ),
+            (vec![entry("scaler", 1, ports)], ["scaler", ""]),
+            (vec![], ["", ""]),
+        ] {
+            let read: LastManager =
+                serde_json::from_str(&format!("[{}]", entries.join(","))).unwrap();
+            let with_labels = read.with_labels.and_then(|other| other.name);
+            let named = [read.name, with_labels].map(Option::unwrap_or_default);
+            assert_eq!(named, want);
+        }
     }
 
     #[test]

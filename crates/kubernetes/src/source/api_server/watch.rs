@@ -172,8 +172,11 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
     }
 
     /// Reads an object, and counts it when it is left out.
-    fn read(&mut self, object: &RawValue) -> Reading {
-        let setting = Setting::api_server(self.shared.wanted.keep.clone());
+    fn read(&mut self, object: &RawValue, is_added: bool) -> Reading {
+        let setting = Setting {
+            is_added,
+            ..Setting::api_server(self.shared.wanted.keep.clone())
+        };
         let read = convert::read(
             self.kind,
             Object::Json(object),
@@ -263,7 +266,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
         problems: &mut HashMap<Option<FactKey>, Vec<Problem>>,
     ) {
         for item in items {
-            let read = self.read(item);
+            let read = self.read(item, false);
             facts.extend(read.fact);
             if !read.problems.is_empty() {
                 problems.entry(read.key).or_default().extend(read.problems);
@@ -377,7 +380,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
         let line: Line<'_> = serde_json::from_slice(line).map_err(malformed)?;
         match &*line.word {
             "ADDED" | "MODIFIED" | "DELETED" => {
-                let read = self.read(line.object);
+                let read = self.read(line.object, line.word == "ADDED");
                 // Also for an unreadable object: the position is after it.
                 if let Ok(Positioned {
                     metadata:
