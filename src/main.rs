@@ -50,14 +50,7 @@ fn perform(command: Command) -> Result<(), Failure> {
             name,
             reading,
         } => cli::show(zone, name, &reading),
-        Command::Diff {
-            zone,
-            from,
-            to,
-            held: _,
-            audit,
-            reading,
-        } => cli::diff(zone, from, to, &audit, &reading),
+        Command::Diff(wanted) => cli::diff(wanted),
         Command::Blame {
             zone,
             name,
@@ -87,14 +80,9 @@ fn perform(command: Command) -> Result<(), Failure> {
         } => cli::order(zone, OrderText::Advance { serial }, &wanted),
         Command::Release {
             zone,
-            dry_run: true,
+            dry_run,
             wanted,
-        } => cli::what_waits(zone, &wanted.asking),
-        Command::Release {
-            zone,
-            dry_run: false,
-            wanted,
-        } => cli::order(zone, OrderText::Release, &wanted),
+        } => cli::release(zone, dry_run, &wanted),
         Command::Doctor {
             configuration,
             state,

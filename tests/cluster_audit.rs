@@ -43,7 +43,7 @@ fn requests(lines: &str) -> Vec<String> {
                 ));
             }
             Value::Object(fields) => fields.values().for_each(|value| collect(value, found)),
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     let mut found = Vec::new();
@@ -54,11 +54,20 @@ fn requests(lines: &str) -> Vec<String> {
     found
 }
 
-#[test]
-fn the_audit_log_names_the_user_of_each_change_proven_where_it_has_the_answers() {
-    if needs::lacks(&["apiserver"]) {
-        return;
-    }
+/// Waits for a version that a change causes.
+fn change(zonewright: &Zonewright, change: impl FnOnce()) {
+    let versions = || zonewright.versions("cluster.local").len();
+    let before = versions();
+    change();
+    let end = process::now() + PATIENCE;
+    let found = process::poll_for(end, Duration::from_millis(50), || {
+        (versions() > before).then_some(())
+    });
+    assert!(found.is_some(), "{}", zonewright.log());
+}
+
+/// An API server with a Service in each namespace, and a zonewright that has them.
+fn site() -> (ApiServer, Zonewright) {
     let server = ApiServer::start();
     for (namespace, host) in NAMESPACES.into_iter().zip([70, 71]) {
         server.create(&json!({
@@ -81,50 +90,37 @@ fn the_audit_log_names_the_user_of_each_change_proven_where_it_has_the_answers()
         };
         NAMESPACES.into_iter().all(is_there).then_some(())
     });
+    (server, zonewright)
+}
+
+#[test]
+fn the_audit_log_names_the_user_of_each_change_proven_where_it_has_the_answers() {
+    if needs::lacks(&["apiserver"]) {
+        return;
+    }
+    let (server, zonewright) = site();
     let log = server.audit_log();
     let log = log.to_str().unwrap();
     for (namespace, proven) in NAMESPACES.into_iter().zip(["true", "false"]) {
         let name = format!("web.{namespace}.svc.cluster.local");
-        let asked = |zonewright: &Zonewright, arguments: &[&str]| {
+        let asked = |arguments: &[&str]| {
             let rest = ["--output", "json", "--audit-log", log];
             requests(&zonewright.command(&[arguments, &rest].concat()))
         };
         // What made the newest version that changed the name.
-        let newest = |zonewright: &Zonewright| {
-            asked(
-                zonewright,
-                &["log", "cluster.local", "--name", &name, "-n", "1"],
-            )
-        };
-        let changed = |zonewright: &mut Zonewright, change: &mut dyn FnMut()| {
-            let versions = |it: &Zonewright| it.versions("cluster.local").len();
-            let before = versions(zonewright);
-            change();
-            let end = process::now() + PATIENCE;
-            let found = process::poll_for(end, Duration::from_millis(50), || {
-                (versions(zonewright) > before).then_some(())
-            });
-            assert!(found.is_some(), "{}", zonewright.log());
-        };
+        let newest = || asked(&["log", "cluster.local", "--name", &name, "-n", "1"]);
         let listed = format!("listed Service: admin patch {proven}");
-        assert_eq!(
-            asked(&zonewright, &["blame", "cluster.local", &name]),
-            [listed]
-        );
+        assert_eq!(asked(&["blame", "cluster.local", &name]), [listed]);
 
         let path = object_path(&service(namespace, 0));
         let port = json!({ "spec": { "ports": [{ "name": "https", "port": 443 }] } });
-        changed(&mut zonewright, &mut || drop(server.patch(&path, &port)));
-        assert_eq!(
-            newest(&zonewright),
-            [format!("applied Service: admin patch {proven}")]
-        );
+        change(&zonewright, || drop(server.patch(&path, &port)));
+        let patched = format!("applied Service: admin patch {proven}");
+        assert_eq!(newest(), [patched]);
 
-        changed(&mut zonewright, &mut || server.delete(&path));
-        assert_eq!(
-            newest(&zonewright),
-            [format!("deleted Service: admin delete {proven}")]
-        );
+        change(&zonewright, || server.delete(&path));
+        let deleted = format!("deleted Service: admin delete {proven}");
+        assert_eq!(newest(), [deleted]);
     }
     let text = zonewright.command(&["log", "cluster.local", "-n", "1", "--audit-log", log]);
     assert!(

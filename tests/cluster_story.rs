@@ -275,8 +275,12 @@ fn check(stage: &Stage) {
         let fits = found.iter().any(|it| it.starts_with(want));
         assert!(fits, "version {place}, {list} {name}: {found:?}");
     }
-    // Every record has an object, except those of the configuration.
-    for version in &versions {
+    check_that_each_has_an_object(&versions);
+}
+
+/// Every record has an object, except those of the configuration.
+fn check_that_each_has_an_object(versions: &[Value]) {
+    for version in versions {
         for list in ["added", "removed"] {
             for record in version[list].as_array().unwrap() {
                 let name = record["record"].as_str().unwrap();

@@ -238,6 +238,27 @@ pub struct Audit {
     pub logs: Vec<PathBuf>,
 }
 
+/// What is to be compared.
+#[derive(Debug, Args)]
+pub struct DiffWanted {
+    /// The zone.
+    pub zone: String,
+    /// Serial or time. Or both ends of the range, as `FROM..TO` or `FROM..`.
+    #[arg(required_unless_present = "held")]
+    pub from: Option<String>,
+    /// Serial or time. The default is the current version.
+    pub to: Option<String>,
+    /// Print what a release would remove and add, and why: what the gate, a freeze or a rollback holds back.
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub held: bool,
+    /// The audit logs.
+    #[command(flatten)]
+    pub audit: Audit,
+    /// Where to read.
+    #[command(flatten)]
+    pub reading: Reading,
+}
+
 /// What is to be checked.
 #[derive(Debug, Args)]
 pub struct CheckWanted {
@@ -390,24 +411,7 @@ pub enum Command {
         reading: Reading,
     },
     /// Print the changes between two versions, and their causes.
-    Diff {
-        /// The zone.
-        zone: String,
-        /// Serial or time. Or both ends of the range, as `FROM..TO` or `FROM..`.
-        #[arg(required_unless_present = "held")]
-        from: Option<String>,
-        /// Serial or time. The default is the current version.
-        to: Option<String>,
-        /// Print what a release would remove and add, and why: what the gate, a freeze or a rollback holds back.
-        #[arg(long, conflicts_with_all = ["from", "to"])]
-        held: bool,
-        /// The audit logs.
-        #[command(flatten)]
-        audit: Audit,
-        /// Where to read.
-        #[command(flatten)]
-        reading: Reading,
-    },
+    Diff(DiffWanted),
     /// Print for each record the version that added it, with the object and field manager.
     Blame {
         /// ZONE, ZONE@SERIAL or ZONE@TIME.

@@ -10,7 +10,7 @@ use history::{AuditError, Follow, OrderText, Output, Question, Request, answer, 
 use tokio::runtime::Runtime;
 
 use crate::cli::args::{
-    Asking, Audit, Configuration, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
+    Asking, Audit, Configuration, DiffWanted, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
 };
 use crate::cli::audit_log::name_requests;
 use crate::cli::confirm::confirm;
@@ -181,19 +181,21 @@ pub fn show(zone: String, name: Option<String>, reading: &Reading) -> Result<(),
 ///
 /// # Errors
 /// When there is no answer.
-pub fn diff(
-    zone: String,
-    from: Option<String>,
-    to: Option<String>,
-    audit: &Audit,
-    reading: &Reading,
-) -> Result<(), Failure> {
+pub fn diff(wanted: DiffWanted) -> Result<(), Failure> {
+    let DiffWanted {
+        zone,
+        from,
+        to,
+        held: _,
+        audit,
+        reading,
+    } = wanted;
     // The command line has either a start or `--held`.
-    let Some(from) = from else {
-        return read_audited(Request::Waiting { zone }, audit, reading);
+    let request = match from.map(|from| range(from, to)) {
+        Some((from, to)) => Request::Diff { zone, from, to },
+        None => Request::Waiting { zone },
     };
-    let (from, to) = range(from, to);
-    read_audited(Request::Diff { zone, from, to }, audit, reading)
+    read_audited(request, &audit, &reading)
 }
 
 /// Both ends of `FROM..TO`; without an end it is the current version.
@@ -263,12 +265,15 @@ pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), F
     question(Request::Why { name, rtype }, asking)
 }
 
-/// `release --dry-run`.
+/// `release`.
 ///
 /// # Errors
-/// When no server runs.
-pub fn what_waits(zone: String, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Waiting { zone }, asking)
+/// When no server runs, or nothing is to be released.
+pub fn release(zone: String, is_dry: bool, wanted: &OrderWanted) -> Result<(), Failure> {
+    match is_dry {
+        true => question(Request::Waiting { zone }, &wanted.asking),
+        false => order(zone, OrderText::Release, wanted),
+    }
 }
 
 /// `reload`.
@@ -295,7 +300,7 @@ pub fn stop(asking: &Asking) -> Result<(), Failure> {
     question(Request::Stop, asking)
 }
 
-/// `release`, `freeze`, `advance` and `rollback`.
+/// `freeze`, `advance` and `rollback`.
 ///
 /// # Errors
 /// When no server runs, or the order is not possible.

@@ -21,8 +21,7 @@ pub(crate) mod terminal;
 pub use args::{Cli, Command, Emission, Translated, parse, translate};
 pub use check::check;
 pub use commands::{
-    blame, diff, log, notify, order, print_zones, reload, show, status, stop, verify, what_waits,
-    why,
+    blame, diff, log, notify, order, print_zones, release, reload, show, status, stop, verify, why,
 };
 pub use doctor::doctor;
 pub use emit::emit;

@@ -235,18 +235,8 @@ pub fn answer(
             log::write(past, &zones, &filter, output, out)
         }
         Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),
-        Request::Show { zone, name } if zone.ends_with(HELD) => {
-            let zone = known_zone(past, zone.trim_end_matches(HELD))?;
-            let name = name_in(std::slice::from_ref(&zone), name)?;
-            waiting::show(past, &zone, name.as_ref(), output, out)
-        }
+        Request::Show { zone, name } => answer_show(past, zone, name, output, out),
         Request::Waiting { zone } => waiting::diff(past, &known_zone(past, zone)?, output, out),
-        Request::Show { zone, name } => {
-            let (zone, moment) = zone_and_moment(past, zone)?;
-            let name = name_in(std::slice::from_ref(&zone), name)?;
-            let seq = version_at(past, &zone, moment)?;
-            show::write(past, &zone, seq, name.as_ref(), output, out)
-        }
         Request::Diff { zone, from, to } => {
             answer_diff(past, (zone, from, to.as_deref()), output, out)
         }
@@ -289,6 +279,25 @@ pub fn answer(
             carry_out(past, &zone, (order, &by), output, out)
         }
     }
+}
+
+/// Prints a version, or what waits to be one.
+fn answer_show(
+    past: &dyn Past,
+    zone: &str,
+    name: &Option<String>,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    if let Some(zone) = zone.strip_suffix(HELD) {
+        let zone = known_zone(past, zone)?;
+        let name = name_in(std::slice::from_ref(&zone), name)?;
+        return waiting::show(past, &zone, name.as_ref(), output, out);
+    }
+    let (zone, moment) = zone_and_moment(past, zone)?;
+    let name = name_in(std::slice::from_ref(&zone), name)?;
+    let seq = version_at(past, &zone, moment)?;
+    show::write(past, &zone, seq, name.as_ref(), output, out)
 }
 
 /// Compares two versions of a zone.

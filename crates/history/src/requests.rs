@@ -179,7 +179,7 @@ fn each_cause(
                 each_cause(value, time_ms, each);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
