@@ -86,8 +86,11 @@ fn secondary() -> (SocketAddr, Receiver<(Instant, u32)>) {
         while let Ok((length, peer)) = socket.recv_from(&mut bytes) {
             let now = Instant::now();
             let message = wire::Message::decode(&bytes[..length]).unwrap();
+            // It is also asked for its SOA, which it does not have.
             let serial = message.answers.iter().find_map(wire::Record::serial);
-            if notified.send((now, serial.unwrap())).is_err() {
+            if let Some(serial) = serial
+                && notified.send((now, serial)).is_err()
+            {
                 return;
             }
             bytes[2] |= 0x80;
