@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use history::{Output, Question, Request, Requests};
 
+use crate::cli::answered::{finish, read_into, wanted_of};
 use crate::cli::args::Reading;
-use crate::cli::commands::{finish, read_into, wanted_of};
 use crate::cli::terminal::Screen;
 use crate::failure::Failure;
 

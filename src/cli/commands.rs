@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 
 use directives::config::{Loaded, Overrides, Rejected};
 use dns::Name;
-use history::{AuditError, Follow, OrderText, Output, Question, Request, answer, ask};
+use history::{Follow, OrderText, Output, Question, Request};
 use tokio::runtime::Runtime;
 
+use crate::cli::answered::{finish, ignore_closed, read_into, wanted_of};
 use crate::cli::args::{
     Asking, Audit, Configuration, DiffWanted, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
 };
@@ -17,7 +18,6 @@ use crate::cli::confirm::confirm;
 use crate::cli::evidence::{is_export, verify_export};
 use crate::cli::follow::follow;
 use crate::cli::render::render;
-use crate::cli::stopped::{NOBODY, refused, stored_past};
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::Failure;
 
@@ -348,84 +348,12 @@ fn read_audited(request: Request, audit: &Audit, reading: &Reading) -> Result<()
     }
 }
 
-/// Writes what the running server answers, else what the store does.
-pub(crate) fn read_into(
-    question: &Question,
-    reading: &Reading,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let Reading { read_only, asking } = reading;
-    let state = &asking.state.state;
-    if let Some(answered) = ask(state, question, out) {
-        return answered.map_err(refused);
-    }
-    match question.request {
-        Request::Status
-        | Request::Standing
-        | Request::Why { .. }
-        | Request::Waiting { .. }
-        | Request::Reload
-        | Request::Stop
-        | Request::Notify { .. }
-        | Request::Order { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
-        Request::Log { .. }
-        | Request::Follow(_)
-        | Request::Show { .. }
-        | Request::Diff { .. }
-        | Request::Blame { .. }
-        | Request::Verify { .. }
-        | Request::History { .. } => {
-            let stored = stored_past(state, *read_only)?;
-            answer(question, &stored.past, NOBODY, out).map_err(refused)
-        }
-    }
-}
-
-/// Ends the output of an answer.
-pub(crate) fn finish(answered: Result<(), Failure>, screen: Screen) -> Result<(), Failure> {
-    let closed = screen.close();
-    answered.and_then(|()| closed.or_else(ignore_closed))
-}
-
-/// How an answer is shown.
-pub(crate) fn wanted_of(question: &Question) -> Wanted {
-    let (paint, is_paged) = match question.request {
-        Request::Log { .. } => (Paint::Log, true),
-        Request::Diff { .. } | Request::Waiting { .. } => (Paint::Diff, true),
-        Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
-        Request::Follow(_)
-        | Request::Verify { .. }
-        | Request::History { .. }
-        | Request::Status
-        | Request::Standing
-        | Request::Why { .. }
-        | Request::Reload
-        | Request::Stop
-        | Request::Notify { .. }
-        | Request::Order { .. } => (Paint::None, false),
-    };
-    Wanted {
-        output: question.output,
-        paint,
-        is_paged,
-    }
-}
-
 /// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .or_else(ignore_closed)
-}
-
-/// A reader that had enough (`| head`) is no failure.
-fn ignore_closed(error: io::Error) -> Result<(), Failure> {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        Ok(())
-    } else {
-        Err(Failure::running(format!("standard output: {error}")))
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! The answer to a question: of the running server, else of the store.
+
+use std::io::{self, Write};
+
+use history::{AuditError, Question, Request, answer, ask};
+
+use crate::cli::args::Reading;
+use crate::cli::stopped::{NOBODY, refused, stored_past};
+use crate::cli::terminal::{Paint, Screen, Wanted};
+use crate::failure::Failure;
+
+/// Writes what the running server answers, else what the store does.
+pub(crate) fn read_into(
+    question: &Question,
+    reading: &Reading,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let Reading { read_only, asking } = reading;
+    let state = &asking.state.state;
+    if let Some(answered) = ask(state, question, out) {
+        return answered.map_err(refused);
+    }
+    match question.request {
+        Request::Status
+        | Request::Standing
+        | Request::Why { .. }
+        | Request::Waiting { .. }
+        | Request::Reload
+        | Request::Stop
+        | Request::Notify { .. }
+        | Request::Order { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
+        Request::Log { .. }
+        | Request::Follow(_)
+        | Request::Show { .. }
+        | Request::Diff { .. }
+        | Request::Blame { .. }
+        | Request::Verify { .. }
+        | Request::History { .. } => {
+            let stored = stored_past(state, *read_only)?;
+            answer(question, &stored.past, NOBODY, out).map_err(refused)
+        }
+    }
+}
+
+/// Ends the output of an answer.
+pub(crate) fn finish(answered: Result<(), Failure>, screen: Screen) -> Result<(), Failure> {
+    let closed = screen.close();
+    answered.and_then(|()| closed.or_else(ignore_closed))
+}
+
+/// How an answer is shown.
+pub(crate) fn wanted_of(question: &Question) -> Wanted {
+    let (paint, is_paged) = match question.request {
+        Request::Log { .. } => (Paint::Log, true),
+        Request::Diff { .. } | Request::Waiting { .. } => (Paint::Diff, true),
+        Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
+        Request::Follow(_)
+        | Request::Verify { .. }
+        | Request::History { .. }
+        | Request::Status
+        | Request::Standing
+        | Request::Why { .. }
+        | Request::Reload
+        | Request::Stop
+        | Request::Notify { .. }
+        | Request::Order { .. } => (Paint::None, false),
+    };
+    Wanted {
+        output: question.output,
+        paint,
+        is_paged,
+    }
+}
+
+/// A reader that had enough (`| head`) is no failure.
+pub(crate) fn ignore_closed(error: io::Error) -> Result<(), Failure> {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        Ok(())
+    } else {
+        Err(Failure::running(format!("standard output: {error}")))
+    }
+}
