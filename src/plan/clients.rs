@@ -24,6 +24,7 @@ pub(crate) fn plan_clients(config: &Config, clusters: &mut [PlannedCluster]) {
         cluster.plan.publishes_clients = true;
         let labels: BTreeSet<String> = wanting.iter().flat_map(|it| it.client_labels()).collect();
         cluster.wanted.keep.pod_labels = (!labels.is_empty()).then(|| labels.into());
+        cluster.note_selection();
     }
 }
 

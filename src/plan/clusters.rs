@@ -45,6 +45,21 @@ impl PlannedCluster {
     pub(crate) fn keeps_source(&self, new: &Self) -> bool {
         self.source == new.source && self.wanted == new.wanted
     }
+
+    /// Notes in the plan which objects the source reads.
+    pub(crate) fn note_selection(&mut self) {
+        let Wanted {
+            kinds,
+            namespace_labels,
+            labels,
+            slice_labels,
+            keep,
+            limits: _,
+        } = &self.wanted;
+        let kinds: Vec<Kind> = kinds.iter().collect();
+        let read = (kinds, namespace_labels, labels, slice_labels, keep);
+        self.plan.selection = format!("{} {read:?}", self.plan.source);
+    }
 }
 
 /// Plans the clusters of a configuration, and adds their zones to `zones`. `local` gives the addresses of an
@@ -141,6 +156,7 @@ fn plan_cluster(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) ->
     let wanted = wanted(kubernetes);
     let plan = ClusterPlan {
         source: source_name(&kubernetes.source),
+        selection: String::new(),
         forward: all(&kubernetes.forward_zones, Form::Forward(kubernetes)),
         reverse: all(&kubernetes.reverse_zones, Form::Reverse(kubernetes)),
         clusterset: all(&kubernetes.clusterset_zones, Form::Clusterset(kubernetes)),
@@ -158,14 +174,16 @@ fn plan_cluster(block: &ServerBlock, kubernetes: &Kubernetes, own: &[IpAddr]) ->
         publishes_headless: kubernetes.options.zonal,
         publishes_clients: false,
     };
-    PlannedCluster {
+    let mut planned = PlannedCluster {
         place: kubernetes.place.clone(),
         word: kubernetes.word(),
         source: kubernetes.source.clone(),
         startup_timeout: kubernetes.options.startup_timeout,
         wanted,
         plan,
-    }
+    };
+    planned.note_selection();
+    planned
 }
 
 /// The most records of objects. Zones that are transferred keep to the limits of secondaries.

@@ -15,13 +15,18 @@ use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
 use transfer::SecondaryTable;
 use writer::{
-    AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, ServiceKind, Store,
+    AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, Restored, ServiceKind,
+    Store, act_of_hold,
 };
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
-use zone::journal::{Journal, LoadError, ReadError, Reader, Retention, StepCache, Topic};
-use zone::{Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, next_serial};
+use zone::journal::{
+    Act, Beside, Journal, LoadError, ReadError, Reader, Retention, StepCache, Topic,
+};
+use zone::{
+    Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, ZoneSet, next_serial,
+};
 
 use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{Holds, Orders};
@@ -80,8 +85,30 @@ impl Store for JournalStore {
         self.journal.take_early()
     }
 
+    fn read_beside(&mut self, apex: &Name, each: &mut dyn FnMut(&[u8], &[u8])) -> bool {
+        match self.journal.read_beside(apex, each) {
+            Ok(known) => known.is_some(),
+            Err(error) => {
+                tracing::debug!(zone = %apex, %error, "the facts of the last run cannot be read");
+                false
+            }
+        }
+    }
+
+    fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), Self::Error> {
+        Ok(self.journal.put_beside(apex, entries)?)
+    }
+
+    fn forget_beside(&mut self, apex: &Name) -> Result<(), Self::Error> {
+        Ok(self.journal.forget_beside(apex)?)
+    }
+
     fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), Self::Error> {
         Ok(self.holds.set(apex, hold)?)
+    }
+
+    fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
+        Ok(self.journal.note_act(apex, act)?)
     }
 
     fn set_retention(&mut self, apex: &Name, retention: Retention) {
@@ -122,6 +149,9 @@ enum StoreError {
     /// A zone that was to be restored.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// An act, or facts beside the versions.
+    #[error(transparent)]
+    Beside(#[from] zone::journal::StoreError),
 }
 
 /// What the thread is given.
@@ -194,6 +224,7 @@ impl Writer {
         let orderly = zones.all().iter();
         let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
         let Orders { going_on, over } = holds.restore(orderly, &reader);
+        note_unnoted(&mut journal, zones, &going_on);
         let observer = Box::new(Ears {
             metrics,
             problems,
@@ -244,6 +275,24 @@ fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
         tracing::warn!("{note}");
     }
     Ok(journal)
+}
+
+/// Notes the holds that go on as acts, where a crash came before they were noted.
+fn note_unnoted(journal: &mut Journal, zones: &ZoneSet, going_on: &[(Name, Restored)]) {
+    for (apex, Restored { hold, .. }) in going_on {
+        let is_it = |act: &Act| {
+            act.what == hold.as_str() && act.by == *hold.by && act.time_ms >= hold.since_ms
+        };
+        let serial = zones.get(apex).and_then(|zone| zone.current());
+        let serial = serial.map(|version| version.serial);
+        let noted = journal.reader().acts(apex, 0);
+        let noted = noted.map(|acts| acts.all.iter().any(is_it));
+        if !matches!(noted, Ok(true))
+            && let Err(error) = journal.note_act(apex, &act_of_hold(hold, serial, hold.since_ms))
+        {
+            tracing::error!(zone = %apex, %error, "a freeze or rollback that goes on is not in the history");
+        }
+    }
 }
 
 /// Puts the versions that the store holds back into all zones.
@@ -511,6 +560,13 @@ impl Observer for Ears {
         tracing::error!(
             %zone, error,
             "a hold is over, but cannot be removed yet; a restart may find it again. It is tried again"
+        );
+    }
+
+    fn not_noted(&self, zone: &Name, error: &str) {
+        tracing::error!(
+            %zone, error,
+            "a freeze, a rollback, a release or the end of one is not in the history yet. It is tried again"
         );
     }
 

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Namespace and name of an object; the namespace is empty for objects that have none.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// Empty for a Namespace itself.
     pub namespace: Arc<str>,
@@ -132,7 +134,7 @@ pub struct FactKey {
 }
 
 /// The source of a fact, which is no part of its content.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// `metadata.uid`; empty in a manifest written by hand.
     pub uid: Arc<str>,

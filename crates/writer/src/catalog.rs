@@ -162,7 +162,7 @@ impl<S: Store> Pipeline<S> {
             let mut draft = catalog.draft("catalog");
             let previous = zone.current();
             let noted = catalog.notes.iter().filter(|_| previous.is_some()).cloned();
-            name_version(&mut draft, noted);
+            name_version(&mut draft, noted, false);
             if previous.is_none() || !draft.draft.is_empty() || catalog.ahead.is_some() {
                 let ready = Ready {
                     is_signed: false,

@@ -19,6 +19,7 @@ use self::zone::ClusterZone;
 use crate::contested::Contested;
 use crate::gauges::ClusterGauges;
 use crate::guard::{Guard, Holds, Now, Ready};
+use crate::memory::Memory;
 use crate::overlay::Overlay;
 use crate::plan::{ClusterPlan, ZonePlan};
 use crate::render::{Rendering, Seen, render_all, render_dirty};
@@ -86,6 +87,11 @@ pub(super) struct Cluster {
     pub(super) all_dirty: bool,
     /// The zones, by place, whose top has to be rendered.
     pub(super) dirty_tops: BTreeSet<usize>,
+    /// Whether objects that are listed differ from what the zones were rendered from: then they are causes, and nothing else
+    /// is. Otherwise all that is listed for the first time may have been so before.
+    pub(super) is_exact: bool,
+    /// What the store knows of the facts.
+    pub(super) memory: Memory,
     /// Whether the zones of ServiceImports have to be rendered whole: until these were listed.
     pub(super) imports_dirty: bool,
     /// The Services and ServiceImports of which endpoints are left out.
@@ -115,6 +121,8 @@ impl Cluster {
             dirty: Dirty::default(),
             all_dirty: true,
             dirty_tops: BTreeSet::new(),
+            is_exact: false,
+            memory: Memory::default(),
             imports_dirty: true,
             cut: BTreeSet::new(),
             problems: BTreeMap::new(),
@@ -197,10 +205,13 @@ impl Cluster {
         }
         self.mark_room();
         self.mark_cut();
+        for zone in &mut self.zones {
+            zone.guard.lists_are_exact = self.is_exact;
+        }
         let imports = self.state.has_imports();
         let (seen, dirty) = (self.seen(), &self.dirty);
         let mut rendering = if self.all_dirty {
-            render_all(seen, dirty, &self.zones)
+            render_all(seen, dirty, &self.zones, self.is_exact)
         } else {
             let new_imports = imports && self.imports_dirty;
             let tops = &self.dirty_tops;

@@ -53,7 +53,8 @@ impl<S: Store> Pipeline<S> {
         }
         self.seen.clear();
         let forgotten = self.forget_holds();
-        self.settle_guards();
+        self.settle_guards(now.ms);
+        let noted = self.note_acts();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
         }
@@ -65,7 +66,7 @@ impl<S: Store> Pipeline<S> {
                 self.observer.programmed(service, latency);
             }
         }
-        self.commit_catalogs() && forgotten
+        self.commit_catalogs() && forgotten && noted
     }
 
     /// When the first held change is published by itself.
@@ -124,11 +125,12 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Settles the guards after a commit, and reports their events.
-    fn settle_guards(&mut self) {
+    fn settle_guards(&mut self, now_ms: u64) {
         let of_clusters = self.clusters.iter_mut().flat_map(Cluster::guarded);
         let of_files = self.files.iter_mut().filter_map(|(_, held)| held.guarded());
         for (zone, guard) in of_clusters.chain(of_files) {
             for event in guard.settle(zone) {
+                self.acts.add(zone, &event, now_ms);
                 self.observer.gate(zone.apex(), &event);
             }
             if let Some((all, new)) = guard.warnings() {
@@ -198,6 +200,7 @@ impl<S: Store> Pipeline<S> {
             .contested
             .take_in(rendering.contested, cluster.all_dirty);
         cluster.all_dirty = false;
+        cluster.is_exact = true;
         cluster.dirty_tops.clear();
         if is_fresh {
             cluster.tell_stale();

@@ -20,6 +20,7 @@ use crate::cluster::{Cluster, ClusterHandles};
 use crate::contested::Contested;
 use crate::files::HeldFile;
 use crate::guard::Guard;
+use crate::memory::Memory;
 use crate::notes::add_note;
 use crate::overlay::Overlay;
 use crate::plan::{ClusterPlan, FilePlan, PlanChange};
@@ -54,6 +55,8 @@ struct Loose {
     zones: BTreeMap<Name, (Guard, Option<Overlay>)>,
     /// Clusters, by the home that they had.
     clusters: BTreeMap<Name, Cluster>,
+    /// The homes of removed clusters whose facts the store has.
+    saved: BTreeSet<Name>,
 }
 
 impl<S: Store> Pipeline<S> {
@@ -138,7 +141,19 @@ impl<S: Store> Pipeline<S> {
         match change {
             PlanChange::RemoveFile(zone) => self.detach_file(zone, loose, touched),
             PlanChange::SetFile(file) => self.detach_file(file.zone(), loose, touched),
-            PlanChange::RemoveCluster(cluster) | PlanChange::RestartSource { cluster, .. } => {
+            PlanChange::RemoveCluster(cluster) => {
+                self.detach_cluster(cluster, loose);
+                if let Err(error) = self.store.forget_beside(cluster) {
+                    tracing::debug!(zone = %cluster, %error, "the facts of a cluster cannot be removed");
+                }
+            }
+            PlanChange::RestartSource { cluster, .. } => {
+                let now = self.clock.now();
+                let mut clusters = self.clusters.iter_mut();
+                let old = clusters.find(|it| it.plan.home() == cluster);
+                if old.is_some_and(|old| old.save_all(&mut self.store, now)) {
+                    loose.saved.insert(cluster.clone());
+                }
                 self.detach_cluster(cluster, loose);
             }
             PlanChange::SetCluster { cluster, .. } => {
@@ -271,6 +286,7 @@ impl<S: Store> Pipeline<S> {
     fn start_cluster(&mut self, plan: ClusterPlan, configure: &Configure, loose: &mut Loose) {
         let handles = configure.handles_of(&plan);
         let mut cluster = Cluster::new(plan, handles, &self.zones);
+        cluster.memory = Memory::restarted(loose.saved.contains(cluster.plan.home()));
         for held in &mut cluster.zones {
             attach_zone(held, loose);
             held.guard.restart(&held.zone);
@@ -293,6 +309,9 @@ impl<S: Store> Pipeline<S> {
             held.guard.await_rendering();
         }
         cluster.zones = zones;
+        if cluster.plan.home() != plan.home() {
+            cluster.remember_anew();
+        }
         cluster.plan = plan;
         cluster.handles = handles;
         cluster.all_dirty = true;

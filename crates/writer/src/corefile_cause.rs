@@ -10,8 +10,9 @@ use crate::zone_edit::ZoneDraft;
 
 /// Names changes of the Corefile as the causes of records. They take the place of the source, for records of the
 /// configuration, and of objects that were only read again, for records whose TTL alone changed: no object has a TTL.
-/// For other records whose objects were only read again, or were missing then, they come first.
-pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause]) {
+/// For other records whose objects were only read again, or were missing then, they come first, unless it is known that these
+/// objects differ (`lists_are_exact`).
+pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_exact: bool) {
     if changes.is_empty() {
         return;
     }
@@ -40,7 +41,7 @@ pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause]) {
     }
     for (group, is_read) in draft.causes.iter_mut().zip(read) {
         let is_source = group.iter().any(Cause::is_configured);
-        if is_source || is_read {
+        if is_source || (is_read && !lists_are_exact) {
             group.retain(|cause| !cause.is_configured());
             group.splice(0..0, changes.iter().cloned());
         }
@@ -101,8 +102,8 @@ mod tests {
         list
     }
 
-    #[test]
-    fn a_change_of_the_corefile_is_named_for_what_it_changed_and_no_object_beside_it() {
+    /// The causes of removed and added records of a change of the Corefile beside objects of lists.
+    fn named(lists_are_exact: bool) -> [Vec<String>; 2] {
         let service = |verb, name| cause(verb, Some(Kind::Service), name);
         let mut inner = Edit::new(&contents("z.example.", 5, &[])).finish();
         inner.removed = list(&[("ttl", 5, 0), ("ns", 5, 1), ("gone", 5, 2)]);
@@ -117,20 +118,32 @@ mod tests {
             ],
         };
         let corefile = cause(Verb::Configured, None, "the Corefile");
-        name_corefile(&mut draft, std::slice::from_ref(&corefile));
-        let named = |list: &RrList| -> Vec<String> {
+        name_corefile(&mut draft, std::slice::from_ref(&corefile), lists_are_exact);
+        [&draft.draft.removed, &draft.draft.added].map(|list| {
             let text = |rr: RrRef<'_>| {
                 let group = &draft.causes[usize::try_from(rr.tag).unwrap()];
                 let names: Vec<&str> = group.iter().map(|cause| &*cause.key.name).collect();
                 names.join("+")
             };
             list.iter().map(text).collect()
-        };
+        })
+    }
+
+    #[test]
+    fn a_change_of_the_corefile_is_named_for_what_it_changed_and_no_object_beside_it() {
+        let [removed, added] = named(false);
         assert_eq!(
-            named(&draft.draft.removed),
+            removed,
             ["the Corefile", "the Corefile", "the Corefile+away"]
         );
-        let added = ["the Corefile", "the Corefile", "the Corefile+web", "web"];
-        assert_eq!(named(&draft.draft.added), added);
+        let want = ["the Corefile", "the Corefile", "the Corefile+web", "web"];
+        assert_eq!(added, want);
+    }
+
+    #[test]
+    fn an_object_that_is_known_to_differ_is_named_alone() {
+        let [removed, added] = named(true);
+        assert_eq!(removed, ["the Corefile", "the Corefile", "away"]);
+        assert_eq!(added, ["the Corefile", "the Corefile", "web", "web"]);
     }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use self::active_hold::ActiveHold;
+pub(crate) use self::active_hold::CLOCK;
 pub use self::active_hold::{HoldOrder, Restored, Target};
 use self::kept::{Judged, Kept, Leaving, owners_of};
 use self::pace::Pace;
@@ -214,6 +215,8 @@ pub(super) struct Guard {
     pub(super) notes: Vec<Cause>,
     /// The serials that the next one must be above.
     pub(super) ahead: Ahead,
+    /// Whether objects of lists are causes because they differ, not because they were read again.
+    pub(super) lists_are_exact: bool,
     /// Why the kept draft cannot have its serial, if it is signed with it.
     pub(super) refused: Option<Fault>,
 }
@@ -410,7 +413,7 @@ impl Guard {
             let owned = owned.filter_map(|(key, share)| Some((key, share?)));
             self.causing = Some(Causing::new(owned, now));
             let mut draft = self.ahead.name(draft);
-            name_version(&mut draft, self.notes.iter().cloned());
+            self.name_version(&mut draft, self.notes.iter().cloned());
             draft
         })
     }
@@ -635,7 +638,7 @@ impl Guard {
                 let of_order = self.active_hold.as_ref().and_then(ActiveHold::end);
                 let noted = self.notes.iter().filter(|_| served.is_some()).cloned();
                 let of_version = of_order.into_iter().chain(of_gate).chain(noted);
-                name_version(&mut draft, of_version);
+                self.name_version(&mut draft, of_version);
                 let is_due = !draft.draft.is_empty() || served.is_none() || self.ahead.is_some();
                 is_due.then(|| self.ahead.name(draft))
             }
@@ -673,7 +676,7 @@ impl Guard {
         let of_order = self.active_hold.as_ref().and_then(ActiveHold::end);
         let noted = of_order.into_iter().chain(self.notes.iter().cloned());
         let new: Vec<Cause> = noted.filter(|it| !kept.named[0].contains(it)).collect();
-        name_version(&mut draft, new.iter().cloned().chain(of_gate));
+        self.name_version(&mut draft, new.iter().cloned().chain(of_gate));
         kept.named[1] = if draft.draft.is_empty() {
             Vec::new()
         } else {
@@ -731,6 +734,11 @@ impl Guard {
         if zone.held().as_deref() != held.as_ref() {
             zone.set_held(held);
         }
+    }
+
+    /// See [`name_version`].
+    fn name_version(&self, draft: &mut ZoneDraft, causes: impl Iterator<Item = Cause>) {
+        name_version(draft, causes, self.lists_are_exact);
     }
 
     /// The commit with this guard's draft worked. Gives each event once.
@@ -922,14 +930,19 @@ fn is_changed(zone: &Zone) -> Released {
 }
 
 /// Adds causes of a version, each in a group without a record, if the version differs from the one before. Causes of records
-/// are not repeated.
-pub(super) fn name_version(draft: &mut ZoneDraft, causes: impl Iterator<Item = Cause>) {
+/// are not repeated. `lists_are_exact`: see [`Guard::lists_are_exact`].
+pub(super) fn name_version(
+    draft: &mut ZoneDraft,
+    causes: impl Iterator<Item = Cause>,
+    lists_are_exact: bool,
+) {
     if draft.draft.is_empty() {
         return;
     }
     let causes: Vec<Cause> = causes.collect();
     let of_corefile = causes.iter().filter(|cause| cause.is_configured());
-    name_corefile(draft, &of_corefile.cloned().collect::<Vec<_>>());
+    let of_corefile: Vec<Cause> = of_corefile.cloned().collect();
+    name_corefile(draft, &of_corefile, lists_are_exact);
     for cause in causes {
         if !draft.causes.iter().flatten().any(|known| *known == cause) {
             draft.causes.push(vec![cause]);

@@ -4,6 +4,7 @@
 //! journal (synced), swap, notify. If a step before the swap fails, the old versions are served, and the dirty keys are
 //! tried again. A batch gives each zone that differs one version, all in one write of the store.
 
+mod acts;
 mod ahead;
 mod apex;
 mod attribute;
@@ -19,6 +20,7 @@ mod files;
 mod gauges;
 mod guard;
 mod hold;
+mod memory;
 mod name;
 mod notes;
 mod overlay;
@@ -45,10 +47,11 @@ use ops::Clock;
 use provenance::Cause;
 use zone::check::Warning;
 use zone::hold::Hold;
-use zone::journal::Retention;
+use zone::journal::{Act, Beside, Retention};
 use zone::{Candidate, Journaled, PeerSerial, Version, Zone, ZoneSet};
 use zonefile::follow::FileEvent;
 
+use acts::WaitingActs;
 use ahead::Ahead;
 use catalog::HeldCatalog;
 use cluster::Cluster;
@@ -57,6 +60,7 @@ use guard::{Guard, Holds};
 use hold::not_guarded;
 use wait::{Next, within};
 
+pub use acts::act_of_hold;
 pub use callers::Released;
 pub use cluster::{ClusterHandles, LiveTables};
 pub use configure::Configure;
@@ -215,6 +219,15 @@ pub trait Store {
         Ok(())
     }
 
+    /// Stores what somebody did to a zone, as an entry of its history.
+    ///
+    /// # Errors
+    /// When it is not durable.
+    fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
+        let (_apex, _act) = (apex, act);
+        Ok(())
+    }
+
     /// Sets how much history of a zone is kept.
     fn set_retention(&mut self, apex: &Name, retention: Retention) {
         let (_apex, _retention) = (apex, retention);
@@ -231,6 +244,30 @@ pub trait Store {
         now_ms: u64,
     ) -> Result<(), Self::Error> {
         let (_zone, _retention, _now_ms) = (zone, retention, now_ms);
+        Ok(())
+    }
+
+    /// Reads the entries beside a zone's versions into `each`, in the order of their keys. False if they are not known.
+    fn read_beside(&mut self, apex: &Name, each: &mut dyn FnMut(&[u8], &[u8])) -> bool {
+        let (_apex, _each) = (apex, each);
+        false
+    }
+
+    /// Writes entries beside a zone's versions, all or none. They are durable with the next version.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), Self::Error> {
+        let (_apex, _entries) = (apex, entries);
+        Ok(())
+    }
+
+    /// Removes all entries beside a zone's versions.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    fn forget_beside(&mut self, apex: &Name) -> Result<(), Self::Error> {
+        let _apex = apex;
         Ok(())
     }
 
@@ -265,6 +302,11 @@ pub trait Observer: Send {
     fn failed(&self, error: &str);
     /// A hold is over, but the store cannot forget it yet. Called once for each hold.
     fn not_forgotten(&self, zone: &Name, error: &str) {
+        let (_zone, _error) = (zone, error);
+    }
+    /// A freeze, a rollback, a release or the end of one is not in the history yet: the store refuses it. Called once until it
+    /// does not.
+    fn not_noted(&self, zone: &Name, error: &str) {
         let (_zone, _error) = (zone, error);
     }
     /// The problems of objects changed: all problems of all clusters, and the new ones.
@@ -317,6 +359,8 @@ pub struct Pipeline<S> {
     have_followed: HaveFollowed,
     /// Zones whose holds are over and not yet forgotten by the store, and whether the failure was reported.
     over: BTreeMap<Name, bool>,
+    /// What people and the clock did, not stored yet.
+    acts: WaitingActs,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -352,6 +396,7 @@ impl<S: Store> Pipeline<S> {
             awaited: BTreeSet::new(),
             have_followed: Box::new(|_| false),
             over: BTreeMap::new(),
+            acts: WaitingActs::default(),
         }
     }
 
@@ -382,6 +427,7 @@ impl<S: Store> Pipeline<S> {
                 Next::Nothing => {}
                 Next::Closed => {
                     self.publish_waiting();
+                    self.save_all_facts();
                     return self.store;
                 }
             }
@@ -412,10 +458,13 @@ impl<S: Store> Pipeline<S> {
                 Err(mpsc::error::TryRecvError::Disconnected) => return Next::Closed,
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
-            if !self.store.idle() {
+            if !self.store.idle() && !self.save_facts() {
                 let end = self.deadline(self.now());
                 let left = end.map(|end| end.saturating_duration_since(self.clock.now()));
-                let left = left.into_iter().chain(self.store.again_after()).min();
+                let facts = self.facts_due();
+                let facts = facts.map(|due| due.saturating_duration_since(self.clock.now()));
+                let left = left.into_iter().chain(self.store.again_after());
+                let left = left.chain(facts).min();
                 return match left {
                     None => Next::of(inputs.blocking_recv()),
                     Some(left) => within(inputs, left),

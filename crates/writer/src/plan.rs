@@ -166,6 +166,8 @@ pub enum PlanChange {
 pub struct ClusterPlan {
     /// The name of the source, for logs and status.
     pub source: String,
+    /// Which objects of it are read, and what of them: facts that were read otherwise may differ for that alone.
+    pub selection: String,
     /// Forward zones; PTRs point into the first.
     pub forward: Vec<ZonePlan>,
     /// Reverse zones.

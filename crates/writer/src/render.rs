@@ -79,27 +79,16 @@ pub(super) fn render_dirty(
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
     let mut renderer = Renderer::new(Seen { state, plan, rooms }, zones, false);
-    for (key, causes) in &dirty.services {
-        renderer.service(key, causes);
-        renderer.external_service(key, causes);
-    }
+    renderer.services(dirty);
     if new_imports {
         let whole = WholeCauses::beside(&mut causes, &plan.source);
         renderer.gone.clone_from(&whole.vanished);
         renderer.clusterset_zones(dirty, &whole);
         renderer.reverse_zones(dirty, &whole);
-    } else if state.has_imports() {
-        for (key, causes) in &dirty.imports {
-            renderer.import(key, causes);
-        }
+    } else {
+        renderer.imports(dirty);
     }
-    for (address, causes) in &dirty.addresses {
-        renderer.address(*address, causes);
-        renderer.external_address(*address, causes);
-    }
-    for (at, causes) in &dirty.pods {
-        renderer.pod(at, causes);
-    }
+    renderer.addresses(dirty);
     renderer.apexes(dirty);
     if !tops.is_empty() {
         let whole = WholeCauses::beside(&mut causes, &plan.source);
@@ -113,16 +102,24 @@ pub(super) fn render_dirty(
     renderer.finish(causes, work)
 }
 
-/// Renders everything: what is in the current contents and not rendered goes.
+/// Renders everything: what is in the current contents and not rendered goes. `is_exact`: the dirty keys are all that differ
+/// from what the contents were rendered from; the rest is of the configuration.
 pub(super) fn render_all(
     Seen { state, plan, rooms }: Seen<'_>,
     dirty: &Dirty,
     zones: &[ClusterZone],
+    is_exact: bool,
 ) -> Rendering {
     let mut causes = dirty.causes.clone();
-    let whole = WholeCauses::beside(&mut causes, &plan.source);
+    let mut whole = WholeCauses::beside(&mut causes, &plan.source);
     let mut renderer = Renderer::new(Seen { state, plan, rooms }, zones, true);
     renderer.gone.clone_from(&whole.vanished);
+    if is_exact {
+        renderer.services(dirty);
+        renderer.imports(dirty);
+        renderer.addresses(dirty);
+        whole.vanished.clone_from(&whole.configured);
+    }
     for place in 0..plan.forward.len() {
         renderer.forward_zone(place, dirty, &whole);
     }
@@ -179,6 +176,35 @@ impl<'a> Renderer<'a> {
         if self.rooms.is_beyond(object.kind, &object.key) {
             let message = self.rooms.complaint(&object.key);
             self.note(object.clone(), vec![Problem { object, message }]);
+        }
+    }
+
+    /// Renders dirty Services.
+    fn services(&mut self, dirty: &Dirty) {
+        for (key, causes) in &dirty.services {
+            self.service(key, causes);
+            self.external_service(key, causes);
+        }
+    }
+
+    /// Renders dirty ServiceImports, if they were listed.
+    fn imports(&mut self, dirty: &Dirty) {
+        if !self.state.has_imports() {
+            return;
+        }
+        for (key, causes) in &dirty.imports {
+            self.import(key, causes);
+        }
+    }
+
+    /// Renders dirty addresses and names of pods.
+    fn addresses(&mut self, dirty: &Dirty) {
+        for (address, causes) in &dirty.addresses {
+            self.address(*address, causes);
+            self.external_address(*address, causes);
+        }
+        for (at, causes) in &dirty.pods {
+            self.pod(at, causes);
         }
     }
 

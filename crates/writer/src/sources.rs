@@ -31,6 +31,9 @@ impl<S: Store> Pipeline<S> {
                 triggered,
             } => {
                 let triggered = Triggered::of(&change, triggered);
+                if matches!(change, Change::Listed(..)) {
+                    cluster.recall(&mut self.store);
+                }
                 // A change without effect has no latency.
                 if cluster.apply(change, now_ms) {
                     note_seen(&mut self.seen, seen);
@@ -73,7 +76,13 @@ impl Cluster {
         let gauges = &self.handles.gauges;
         gauges.last_change_ms.store(now_ms, Ordering::Relaxed);
         for (gauge, kind) in gauges.objects.iter().zip(Kind::ALL) {
-            gauge.store(self.state.count(kind) as u64, Ordering::Relaxed);
+            // What an earlier run knew does not count.
+            let count = if self.state.is_listed(kind) {
+                self.state.count(kind)
+            } else {
+                0
+            };
+            gauge.store(count as u64, Ordering::Relaxed);
         }
         self.dirty.changes > changes
     }

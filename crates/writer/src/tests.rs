@@ -11,6 +11,7 @@ mod files;
 mod gate;
 mod imports;
 mod laws;
+mod meanwhile;
 mod moves;
 mod pace;
 mod parsed_names;
@@ -62,9 +63,14 @@ fn reported(zone: &Name, serial: u32, proof: Proof) -> PeerSerial {
     }
 }
 
-/// A store that keeps nothing, and fails when told.
+/// What is kept beside the versions of each zone.
+type AllBeside = Arc<Mutex<BTreeMap<Name, BTreeMap<Vec<u8>, Vec<u8>>>>>;
+
+/// A store that keeps no version, and fails when told.
 #[derive(Default)]
 struct NoStore {
+    /// What is kept beside the versions, for the next run too.
+    beside: AllBeside,
     /// How many commits are refused before one works.
     refusals: usize,
     commits: usize,
@@ -96,6 +102,34 @@ impl Store for NoStore {
             Some(hold) => self.holds.insert(apex.clone(), hold.clone()),
             None => self.holds.remove(apex),
         };
+        Ok(())
+    }
+
+    fn read_beside(&mut self, apex: &Name, each: &mut dyn FnMut(&[u8], &[u8])) -> bool {
+        let all = self.beside.lock().unwrap();
+        for (key, value) in all.get(apex).into_iter().flatten() {
+            each(key, value);
+        }
+        true
+    }
+
+    fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), String> {
+        if self.refusals > 0 {
+            return Err("disk full".into());
+        }
+        let mut all = self.beside.lock().unwrap();
+        let zone = all.entry(apex.clone()).or_default();
+        for (key, value) in entries.iter().cloned() {
+            match value {
+                Some(value) => zone.insert(key, value),
+                None => zone.remove(&key),
+            };
+        }
+        Ok(())
+    }
+
+    fn forget_beside(&mut self, apex: &Name) -> Result<(), String> {
+        self.beside.lock().unwrap().remove(apex);
         Ok(())
     }
 
@@ -233,6 +267,7 @@ pub(crate) fn plan() -> World {
     };
     World::new(ClusterPlan {
         source: "test".into(),
+        selection: "all".into(),
         forward: vec![zone_plan("cluster.local.", ZoneForm::Forward)],
         reverse: vec![
             zone_plan("10.in-addr.arpa.", ZoneForm::Reverse),

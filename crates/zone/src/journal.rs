@@ -17,6 +17,8 @@
 //! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! c | zone id (4) | seq (8)              one or several versions from before the history ([`archive`])
 //! a | zone id (4) | seq (8) | part (4)   their step
+//! e | zone name | number (8)            an act: what somebody did to the zone ([`acts`])
+//! f | zone name | length (2) | key | part (2)   what the writer keeps beside the versions ([`beside`])
 //! ```
 //!
 //! A zone is restored from a base and the steps after it. The base is the first step (stored as the nodes of its
@@ -28,7 +30,9 @@
 //!
 //! The journal belongs to one thread. [`Reader`]s can be used from other threads.
 
+mod acts;
 mod archive;
+mod beside;
 mod causes;
 mod codec;
 mod commit;
@@ -87,7 +91,9 @@ use store::{Batch, Store};
 use upkeep::{LISTS_IN_MEMORY_BYTES, Occasion};
 
 pub use crate::chain::Damage;
+pub use acts::{Act, Acts};
 pub use archive::Archived;
+pub use beside::Beside;
 pub use open_error::OpenError;
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};

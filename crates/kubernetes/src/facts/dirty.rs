@@ -21,6 +21,8 @@ pub struct Dirty {
     pub changes: u64,
     /// The position of each object's last cause; empty until there are [`CAUSES_MOST`] causes.
     last: HashMap<FactKey, u32>,
+    /// The position of the configuration, if it is a cause.
+    configured: Option<u32>,
     /// Services, each with the positions of its causes in `causes`.
     pub services: BTreeMap<ObjectKey, BTreeSet<u32>>,
     /// ServiceImports, likewise.
@@ -65,6 +67,23 @@ impl Dirty {
             Some(before) => *before = cause,
             None => self.causes.push(cause),
         }
+        place
+    }
+
+    /// The position of the configuration as a cause; `source` is what it reads.
+    pub(super) fn configuration(&mut self, source: &str) -> u32 {
+        self.changes += 1;
+        if let Some(known) = self.configured {
+            return known;
+        }
+        let place = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
+        self.causes.push(Cause {
+            verb: Verb::Configured,
+            kind: None,
+            key: ObjectKey::new("", source),
+            origin: Origin::default(),
+        });
+        self.configured = Some(place);
         place
     }
 

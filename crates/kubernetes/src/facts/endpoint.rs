@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The addresses of one endpoint. A single address, the usual case, needs no allocation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Addresses(Number);
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Number {
     One(IpAddr),
     Many(Box<[IpAddr]>),
@@ -41,7 +43,7 @@ impl<const N: usize> From<[IpAddr; N]> for Addresses {
 }
 
 /// The names and topology zone of an endpoint; most endpoints have none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct EndpointNames {
     /// Its `hostname`.
     pub hostname: Option<Arc<str>>,
@@ -54,7 +56,7 @@ pub struct EndpointNames {
 }
 
 /// One ready endpoint of a slice (`conditions.ready` true or absent). Others are left out when the slice is read.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Its addresses; empty in an FQDN slice.
     pub addresses: Addresses,

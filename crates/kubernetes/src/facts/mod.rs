@@ -11,6 +11,7 @@ mod namespaces;
 mod pods;
 mod selector;
 mod state;
+pub mod stored;
 
 pub use clients::{Client, ClientPods};
 pub use dirty::Dirty;
@@ -23,4 +24,4 @@ pub use model::{
 };
 pub use namespaces::SeenNamespaces;
 pub use selector::{Selector, SelectorError};
-pub use state::State;
+pub use state::{Reselected, State};

@@ -8,11 +8,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use provenance::{FactKey, Kind, ObjectKey, Origin};
+use serde::{Deserialize, Serialize};
 
 use crate::facts::Endpoint;
 
 /// TCP, UDP or SCTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Protocol {
     /// `TCP`, the default of the API.
     Tcp,
@@ -23,7 +24,7 @@ pub enum Protocol {
 }
 
 /// A port of a Service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Port {
     /// The port's name; empty for an unnamed port.
     pub name: Arc<str>,
@@ -34,7 +35,7 @@ pub struct Port {
 }
 
 /// The form of a Service, as far as it matters for DNS.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ServiceForm {
     /// ClusterIP, NodePort or LoadBalancer with these cluster addresses (never empty).
     ClusterIp(Arc<[IpAddr]>),
@@ -47,7 +48,7 @@ pub enum ServiceForm {
 }
 
 /// The addresses and host names by which a Service is reached from outside its cluster; at least one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct External {
     /// The addresses of its load balancers, sorted, each once.
     pub addresses: Arc<[IpAddr]>,
@@ -68,7 +69,7 @@ impl External {
 }
 
 /// A Service.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Service {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -85,7 +86,7 @@ pub struct Service {
 }
 
 /// `addressType` of an EndpointSlice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SliceForm {
     /// IPv4 addresses.
     Ipv4,
@@ -96,7 +97,7 @@ pub enum SliceForm {
 }
 
 /// A port of an EndpointSlice.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SlicePort {
     /// The port's name; empty for an unnamed port.
     pub name: Arc<str>,
@@ -107,7 +108,7 @@ pub struct SlicePort {
 }
 
 /// The ServiceImport that a slice belongs to, and the cluster that it comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ImportOfSlice {
     /// Name of the import, by label `multicluster.kubernetes.io/service-name`.
     pub service: Arc<str>,
@@ -116,7 +117,7 @@ pub struct ImportOfSlice {
 }
 
 /// The form of a ServiceImport.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ImportForm {
     /// `ClusterSetIP` with its addresses; empty until addresses are assigned.
     ClusterSetIp(Arc<[IpAddr]>),
@@ -125,7 +126,7 @@ pub enum ImportForm {
 }
 
 /// A ServiceImport: a Service of a set of clusters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServiceImport {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -140,7 +141,7 @@ pub struct ServiceImport {
 }
 
 /// An EndpointSlice.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndpointSlice {
     /// Namespace and name of the slice.
     pub key: ObjectKey,
@@ -161,7 +162,7 @@ pub struct EndpointSlice {
 }
 
 /// A Namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Namespace {
     /// Its name (`key.namespace` is empty).
     pub key: ObjectKey,
@@ -182,7 +183,7 @@ pub struct PodAddress {
 pub type PodLabels = Arc<[(Arc<str>, Arc<str>)]>;
 
 /// A Pod that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pod {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -195,7 +196,7 @@ pub struct Pod {
 }
 
 /// One object's fact.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Fact {
     /// A Namespace.
     Namespace(Namespace),

@@ -61,6 +61,15 @@ impl Pods {
         self.by_key.values().map(origin).collect()
     }
 
+    pub(super) fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.by_key.keys()
+    }
+
+    /// A pod.
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Pod> {
+        self.by_key.get(key)
+    }
+
     /// The first pod of a namespace that has an address.
     pub(super) fn client(&self, at: &PodAddress) -> Option<Client> {
         let name = self.addresses.get(at)?.first()?;

@@ -5,6 +5,7 @@
 //! kinds arrive in any order: a slice can wait here for its Service, and a Service for its Namespace.
 
 mod imports;
+mod recall;
 mod slices;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use provenance::{FactKey, Kind, ObjectKey, Origin, Verb};
 
 use self::imports::Imports;
+use self::recall::Event;
+pub use self::recall::Reselected;
 use self::slices::{SliceNames, same_slice, slice_addresses};
 use crate::facts::holders::Holders;
 use crate::facts::pods::Pods;
@@ -41,6 +44,10 @@ pub struct State {
     pub(super) pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
+    /// What differs before the first lists besides objects.
+    reselected: Option<Reselected>,
+    /// See [`Self::take_touched`].
+    touched: BTreeSet<FactKey>,
 }
 
 impl State {
@@ -173,16 +180,18 @@ impl State {
     }
 
     fn put(&mut self, fact: Fact, verb: Verb, dirty: &mut Dirty) {
-        let key = FactKey {
-            kind: fact.kind(),
-            key: fact.key().clone(),
+        let key = fact.kind().of(fact.key());
+        let before = self.note(&key, Some(&fact));
+        let event = Event {
+            verb,
+            origin: fact.origin().clone(),
+            before,
         };
-        let origin = fact.origin().clone();
         match fact {
             Fact::Namespace(namespace) => {
                 let name = namespace.key.name.clone();
                 if self.namespaces.insert(name.clone(), namespace).is_none() {
-                    let cause = dirty.cause(verb, key, origin);
+                    let cause = self.cause(key, event, dirty);
                     self.mark_namespace(&name, cause, dirty);
                 }
             }
@@ -193,7 +202,7 @@ impl State {
                 if old.is_some_and(|old| same_service(old, &service)) {
                     return;
                 }
-                let cause = dirty.cause(verb, key, origin);
+                let cause = self.cause(key, event, dirty);
                 self.service_changed(old, Some(&service), cause, dirty);
             }
             Fact::EndpointSlice(slice) => {
@@ -203,15 +212,15 @@ impl State {
                 if old.is_some_and(|old| same_slice(old, &slice)) {
                     return;
                 }
-                let cause = dirty.cause(verb, key, origin);
+                let cause = self.cause(key, event, dirty);
                 self.slice_changed(old, Some(&slice), cause, dirty);
                 self.import_slice_changed(old, Some(&slice), cause, dirty);
             }
-            Fact::ServiceImport(import) => self.put_import(&import, verb, key, dirty),
+            Fact::ServiceImport(import) => self.put_import(&import, event, key, dirty),
             Fact::Pod(pod) => {
                 let changed = self.pods.put(pod);
                 if !changed.is_empty() {
-                    let cause = dirty.cause(verb, key, origin);
+                    let cause = self.cause(key, event, dirty);
                     self.pods_changed(changed, cause, dirty);
                 }
             }
@@ -219,30 +228,36 @@ impl State {
     }
 
     fn take(&mut self, key: &FactKey, verb: Verb, origin: Origin, dirty: &mut Dirty) {
+        let before = self.note(key, None);
+        let event = Event {
+            verb,
+            origin,
+            before,
+        };
         match key.kind {
             Kind::Namespace => {
                 if self.namespaces.remove(&key.key.name).is_some() {
-                    let cause = dirty.cause(verb, key.clone(), origin);
+                    let cause = self.cause(key.clone(), event, dirty);
                     self.mark_namespace(&key.key.name, cause, dirty);
                 }
             }
             Kind::Service => {
                 if let Some(old) = self.services.remove(&key.key) {
-                    let cause = dirty.cause(verb, key.clone(), origin);
+                    let cause = self.cause(key.clone(), event, dirty);
                     self.service_changed(Some(&old), None, cause, dirty);
                 }
             }
             Kind::EndpointSlice => {
                 if let Some(old) = self.slices.remove(&key.key) {
-                    let cause = dirty.cause(verb, key.clone(), origin);
+                    let cause = self.cause(key.clone(), event, dirty);
                     self.slice_changed(Some(&old), None, cause, dirty);
                     self.import_slice_changed(Some(&old), None, cause, dirty);
                 }
             }
-            Kind::ServiceImport => self.take_import(key, verb, origin, dirty),
+            Kind::ServiceImport => self.take_import(key, event, dirty),
             Kind::Pod => {
                 if let Some(gone) = self.pods.take(&key.key) {
-                    let cause = dirty.cause(verb, key.clone(), origin);
+                    let cause = self.cause(key.clone(), event, dirty);
                     self.pods_changed(gone, cause, dirty);
                 }
             }

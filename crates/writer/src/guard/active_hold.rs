@@ -15,7 +15,7 @@ use crate::callers::{Released, answer};
 use crate::zone_edit::ZoneDraft;
 
 /// Ends a hold whose time is over.
-const CLOCK: &str = "the clock";
+pub(crate) const CLOCK: &str = "the clock";
 
 /// The content of a rollback.
 #[derive(Debug)]

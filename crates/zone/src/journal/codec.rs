@@ -50,6 +50,10 @@ pub(super) const OLDER: u8 = b'b';
 pub(super) const ARCHIVE: u8 = b'a';
 /// The kind of keys that describe the entries of the archive.
 pub(super) const ARCHIVED: u8 = b'c';
+/// The kind of keys that hold acts.
+pub(super) const ACT: u8 = b'e';
+/// The kind of keys beside the versions.
+pub(super) const BESIDE: u8 = b'f';
 /// The kinds of keys that a zone has many of.
 pub(super) const MANY: [u8; 10] = [
     STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED,

@@ -4,7 +4,7 @@
 //! the contents: loading checks every part and removes what is damaged.
 
 use crate::journal::BATCH_ENTRIES;
-use crate::journal::codec::{self, ARCHIVE, ARCHIVED, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
+use crate::journal::codec::{self, ACT, ARCHIVE, ARCHIVED, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Store, StoreError};
 
@@ -24,6 +24,7 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
             copy.zone(id)?;
         }
     }
+    copy.acts()?;
     let Copy { batch, .. } = copy;
     to.write(batch)?;
     to.sync()
@@ -64,6 +65,18 @@ impl Copy<'_> {
         let name = codec::zone_key(ZONE, id);
         if let Ok(Some(value)) = self.from.get(&name) {
             self.batch.put(&name, value.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Copies the acts of all zones, up to the first unreadable entry.
+    fn acts(&mut self) -> Result<(), StoreError> {
+        let acts = self.from.entries(&[ACT], &[ACT + 1], PAGE);
+        for (key, value) in acts.map_while(Result::ok) {
+            self.batch.put(&key, value.to_vec());
+            if self.batch.keys() >= BATCH_ENTRIES {
+                self.to.write(std::mem::take(&mut self.batch))?;
+            }
         }
         Ok(())
     }

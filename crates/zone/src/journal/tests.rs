@@ -1,6 +1,8 @@
 //! Tests of the journal: laws over restarts and damage, and the cases with a name.
 
+mod acts;
 mod archive;
+mod beside;
 mod folder;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -99,6 +99,15 @@ impl Reader {
             // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
+                let newest = &stored.head;
+                verdict
+                    .faults
+                    .extend(self.acts(apex, 0)?.faults.into_iter().map(|what| Fault {
+                        seq: newest.seq,
+                        serial: Some(newest.serial.encode()),
+                        damage: Damage::Chain,
+                        what,
+                    }));
                 // If a version recorded the loss meanwhile, the loss is reported twice.
                 verdict.faults.extend(lost.map(|lost| Fault {
                     seq: stored.head.seq + 1,

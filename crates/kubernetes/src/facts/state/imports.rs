@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use provenance::{FactKey, Kind, ObjectKey, Origin, Verb};
+use provenance::{FactKey, Kind, ObjectKey};
 
+use super::recall::Event;
 use super::slices::{Owners, SliceNames, endpoints};
 use super::{State, slice_addresses};
 use crate::facts::holders::Holders;
@@ -65,11 +66,10 @@ impl State {
     pub(super) fn put_import(
         &mut self,
         import: &ServiceImport,
-        verb: Verb,
+        event: Event,
         key: FactKey,
         dirty: &mut Dirty,
     ) {
-        let origin = import.origin.clone();
         let old = self
             .imports
             .by_key
@@ -77,19 +77,13 @@ impl State {
         if old.as_ref().is_some_and(|old| same_import(old, import)) {
             return;
         }
-        let cause = dirty.cause(verb, key, origin);
+        let cause = self.cause(key, event, dirty);
         self.import_changed(&import.key, [old.as_ref(), Some(import)], cause, dirty);
     }
 
-    pub(super) fn take_import(
-        &mut self,
-        key: &FactKey,
-        verb: Verb,
-        origin: Origin,
-        dirty: &mut Dirty,
-    ) {
+    pub(super) fn take_import(&mut self, key: &FactKey, event: Event, dirty: &mut Dirty) {
         if let Some(old) = self.imports.by_key.remove(&key.key) {
-            let cause = dirty.cause(verb, key.clone(), origin);
+            let cause = self.cause(key.clone(), event, dirty);
             self.import_changed(&key.key, [Some(&old), None], cause, dirty);
         }
     }

@@ -1,0 +1,171 @@
+//! Acts: what people, the clock and the gate did to a zone, in order, also where no version followed.
+//!
+//! Key: `e`, the zone's name in wire form, the act's number (8). A value is the hash of the act before, or of the zone's name
+//! in wire form for the first, and the act. The hash of an act is the SHA-256 of its value. So a changed act shows, and a
+//! missing one between others. An act is synced when it is written. When there are too many, the oldest go.
+
+use dns::Name;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use crate::Hash;
+use crate::journal::Journal;
+use crate::journal::codec::{ACT, seal, unseal};
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::store::{Batch, Store, StoreError};
+
+/// So many acts are kept of a zone.
+const MOST: u64 = 10_000;
+/// The acts that are read at once.
+const PAGE: usize = 256;
+
+/// What was done to a zone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Act {
+    /// Its number among those of its zone, from 1 on. Not looked at when it is written.
+    #[serde(skip)]
+    pub number: u64,
+    /// When, milliseconds since 1970 UTC.
+    pub time_ms: u64,
+    /// What, as one word.
+    pub what: String,
+    /// The operator with the reason that he gave, or the clock; empty where the gate decided.
+    pub by: String,
+    /// What it is about, in words; may be empty.
+    pub about: String,
+    /// The serial that was served after it.
+    pub serial: u32,
+    /// When it ends by itself, milliseconds since 1970 UTC.
+    pub until_ms: Option<u64>,
+}
+
+/// The acts of a zone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Acts {
+    /// Those that can be read, oldest first.
+    pub all: Vec<Act>,
+    /// What is wrong with the others, or with the order of them.
+    pub faults: Vec<String>,
+}
+
+impl Journal {
+    /// Writes and syncs an act.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is not durable.
+    pub fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), StoreError> {
+        let [low, high] = range_of(apex);
+        let last = self.store.range_back(&low, &high, 1)?;
+        let (number, before) = match last.first() {
+            Some((key, value)) => (number_of(key) + 1, hash_of(apex, value)),
+            None => (1, first_hash(apex)),
+        };
+        let mut payload = before.as_octets().to_vec();
+        payload.extend(postcard::to_allocvec(act).unwrap_or_default());
+        let key = key_of(apex, number);
+        let mut batch = Batch::default();
+        let value = seal(&key, payload);
+        batch.put(&key, value);
+        if let Some(old) = number.checked_sub(MOST) {
+            batch.delete(&key_of(apex, old));
+        }
+        self.store.write(batch)?;
+        self.store.sync()
+    }
+}
+
+impl Reader {
+    /// The acts that are kept of a zone and have a number above `after`.
+    ///
+    /// # Errors
+    /// [`ReadError::Store`] when the database cannot be read.
+    pub fn acts(&self, apex: &Name, after: u64) -> Result<Acts, ReadError> {
+        Ok(read(&self.store, apex, after)?)
+    }
+}
+
+fn read(store: &Store, apex: &Name, after: u64) -> Result<Acts, StoreError> {
+    let [_, high] = range_of(apex);
+    let low = key_of(apex, after + 1);
+    let mut acts = Acts::default();
+    let mut next: Option<(u64, Hash)> = None;
+    let mut first = u64::MAX;
+    for entry in store.entries(&low, &high, PAGE) {
+        let (key, value) = entry?;
+        let number = number_of(&key);
+        let read = unseal(&key, &value).and_then(|it| it.split_first_chunk::<32>());
+        let read = read.and_then(|(before, act)| {
+            let act: Act = postcard::from_bytes(act).ok()?;
+            Some((Hash::from_octets(*before), Act { number, ..act }))
+        });
+        let Some((before, act)) = read else {
+            acts.faults.push(format!("act {number} is damaged"));
+            next = None;
+            continue;
+        };
+        let expected = next.or_else(|| (number == 1).then(|| (1, first_hash(apex))));
+        match expected {
+            Some((follows, _)) if follows != number => {
+                acts.faults.push(format!(
+                    "the acts from {follows} to {} are missing",
+                    number - 1
+                ));
+            }
+            Some((_, hash)) if hash != before => {
+                acts.faults
+                    .push(format!("act {} was changed, or act {number}", number - 1));
+            }
+            Some(_) | None => {}
+        }
+        next = Some((number + 1, hash_of(apex, &value)));
+        acts.all.push(act);
+        first = first.min(number);
+    }
+    // The oldest go only when there are too many.
+    let newest = next.map_or(0, |(next, _)| next - 1);
+    if after == 0
+        && first > 1
+        && newest != 0
+        && newest + 1 - first < MOST - 1
+        && acts.faults.is_empty()
+    {
+        acts.faults
+            .push(format!("the acts from 1 to {} are missing", first - 1));
+    }
+    Ok(acts)
+}
+
+/// The hash of a sealed value.
+fn hash_of(apex: &Name, value: &[u8]) -> Hash {
+    let payload = value.split_last_chunk::<4>();
+    payload.map_or(first_hash(apex), |(payload, _)| sha256(payload))
+}
+
+/// The hash before the first act of a zone.
+fn first_hash(apex: &Name) -> Hash {
+    sha256(apex.to_lower().as_wire())
+}
+
+fn sha256(octets: &[u8]) -> Hash {
+    let hash = digest(&SHA256, octets);
+    let octets = hash.as_ref().try_into();
+    Hash::from_octets(octets.unwrap_or_default())
+}
+
+fn number_of(key: &[u8]) -> u64 {
+    let number = key.last_chunk::<8>();
+    number.map_or(0, |number| u64::from_be_bytes(*number))
+}
+
+fn key_of(apex: &Name, number: u64) -> Vec<u8> {
+    let [mut key, _] = range_of(apex);
+    key.extend(number.to_be_bytes());
+    key
+}
+
+/// The range of a zone's keys: the end is exclusive. No name goes on after its root, so no other zone is in it.
+fn range_of(apex: &Name) -> [Vec<u8>; 2] {
+    let low = [&[ACT], apex.to_lower().as_wire()].concat();
+    let high = [&low[..], &[u8::MAX; 9]].concat();
+    [low, high]
+}

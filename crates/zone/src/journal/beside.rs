@@ -1,0 +1,152 @@
+//! Entries beside the versions: what the writer of some zones wants to know again after a restart.
+//!
+//! The journal does not look into them. They are no history and no promise: they are written without a sync, and when
+//! one of a zone is damaged, all of the zone count as unknown.
+//!
+//! Key: `f`, the zone's name in wire form, the length of the entry's own key (2), that key, the part (2). A value has a
+//! flag, whether it is the last part, and the octets.
+
+use dns::Name;
+
+use crate::journal::codec::{BESIDE, PART_OCTETS, seal, unseal};
+use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::{BATCH_ENTRIES, Journal};
+
+/// The flag of an entry's last part.
+const LAST: u8 = 1;
+
+/// A key and its value; `None` removes the entry.
+pub type Beside = (Vec<u8>, Option<Vec<u8>>);
+
+impl Journal {
+    /// Writes entries beside the versions of a zone, all or none. They are durable with the next version. A key has fewer
+    /// than 2^16 octets.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be written.
+    pub fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for (key, value) in entries {
+            let key = entry_key(apex, key);
+            let parts = parts_of(&key, value.as_deref());
+            let (low, high) = (part_key(&key, 0), part_key(&key, u16::MAX));
+            let old = self.store.range(&low, &high, usize::from(u16::MAX))?;
+            for (old, _) in old.iter().skip(parts.len()) {
+                batch.delete(old);
+            }
+            for (key, value) in parts {
+                batch.put(&key, value);
+            }
+        }
+        self.store.write(batch)
+    }
+
+    /// Removes all entries beside the versions of a zone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be read or written.
+    pub fn forget_beside(&mut self, apex: &Name) -> Result<(), StoreError> {
+        let [low, high] = range_of(apex);
+        loop {
+            let entries = self.store.range(&low, &high, BATCH_ENTRIES)?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            let mut batch = Batch::default();
+            for (key, _) in entries {
+                batch.delete(&key);
+            }
+            self.store.write(batch)?;
+        }
+    }
+
+    /// Reads the entries beside the versions of a zone, in the order of their keys. `None` if one of them is damaged.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be read.
+    pub fn read_beside(
+        &mut self,
+        apex: &Name,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<Option<()>, StoreError> {
+        let (octets, done) = read(&self.store, apex, &mut each)?;
+        self.reopening.bulk_octets += octets;
+        Ok(done)
+    }
+}
+
+/// The entries' own keys with their values, to `each`. Gives the octets that were read.
+fn read(
+    store: &Store,
+    apex: &Name,
+    each: &mut impl FnMut(&[u8], &[u8]),
+) -> Result<(u64, Option<()>), StoreError> {
+    let [zone, end] = range_of(apex);
+    let mut octets = 0;
+    let mut value = Vec::new();
+    let mut next = 0;
+    for entry in store.entries(&zone, &end, BATCH_ENTRIES) {
+        let (key, part) = entry?;
+        octets += part.len() as u64;
+        let Some((flag, payload)) = unseal(&key, &part).and_then(|it| it.split_first()) else {
+            return Ok((octets, None));
+        };
+        let own = key.get(zone.len() + 2..key.len().saturating_sub(2));
+        let Some(own) = own.filter(|_| key.ends_with(&u16::to_be_bytes(next))) else {
+            return Ok((octets, None));
+        };
+        value.extend_from_slice(payload);
+        next += 1;
+        if *flag == LAST {
+            each(own, &value);
+            value.clear();
+            next = 0;
+        }
+    }
+    Ok((octets, (next == 0).then_some(())))
+}
+
+/// The start of the keys of a zone.
+fn zone_key(apex: &Name) -> Vec<u8> {
+    [&[BESIDE], apex.to_lower().as_wire()].concat()
+}
+
+/// The range of the keys of a zone: the end is exclusive. No name goes on after its root, so no other zone is in it.
+fn range_of(apex: &Name) -> [Vec<u8>; 2] {
+    let low = zone_key(apex);
+    let high = [&low[..], &[u8::MAX; 3]].concat();
+    [low, high]
+}
+
+/// The start of the keys of an entry.
+fn entry_key(apex: &Name, own: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(own.len()).unwrap_or(u16::MAX);
+    let mut key = zone_key(apex);
+    key.extend(length.to_be_bytes());
+    key.extend(own);
+    key
+}
+
+fn part_key(entry: &[u8], part: u16) -> Vec<u8> {
+    [entry, &part.to_be_bytes()].concat()
+}
+
+/// The parts of a value with their keys; none for `None`.
+fn parts_of(entry: &[u8], value: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Some(value) = value else {
+        return Vec::new();
+    };
+    let mut chunks: Vec<&[u8]> = value.chunks(PART_OCTETS).collect();
+    if chunks.is_empty() {
+        chunks.push(&[]);
+    }
+    let last = chunks.len() - 1;
+    let part = |(place, chunk): (usize, &[u8])| {
+        let key = part_key(entry, u16::try_from(place).unwrap_or(u16::MAX));
+        let flag = if place == last { LAST } else { 0 };
+        let payload = [&[flag], chunk].concat();
+        let value = seal(&key, payload);
+        (key, value)
+    };
+    chunks.into_iter().enumerate().map(part).collect()
+}
