@@ -65,19 +65,19 @@ fn perform(command: Command) -> Result<(), Failure> {
             asking,
         } => cli::why(name, rtype, &asking),
         Command::Freeze { zone, time, wanted } => {
-            cli::order(zone, OrderText::Freeze { time }, &wanted)
+            cli::hold(zone, OrderText::Freeze { time }, &wanted)
         }
         Command::Rollback {
             zone,
             to,
             time,
             wanted,
-        } => cli::order(zone, OrderText::Rollback { to, time }, &wanted),
+        } => cli::hold(zone, OrderText::Rollback { to, time }, &wanted),
         Command::Advance {
             zone,
             serial,
             wanted,
-        } => cli::order(zone, OrderText::Advance { serial }, &wanted),
+        } => cli::advance(zone, serial, &wanted),
         Command::Release {
             zone,
             dry_run,

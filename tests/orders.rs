@@ -410,3 +410,96 @@ fn a_frozen_zone_stays_over_a_restart_until_it_is_released() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no server runs"));
 }
+
+#[test]
+fn an_order_with_the_reverse_zones_holds_and_releases_all_of_them() {
+    const REVERSE: &str = "244.10.in-addr.arpa.";
+    let site = Site::new();
+    let all = [ZONE, "96.10.in-addr.arpa.", REVERSE];
+    site.write("Corefile", &site.corefile(""));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut server = site.start_answering();
+    let first = wire::serial(site.dns, ZONE).expect("it answers");
+    let zones = |answers: String| -> Vec<String> {
+        let lines = answers
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let zone = |line: Value| line["zone"].as_str().unwrap().to_owned();
+        lines.map(zone).collect()
+    };
+    let json = ["--with-reverse", "--output", "json"];
+    let order = |args: &[&str]| zones(site.ask(&[args, &json].concat()));
+    // Nothing is held: what is said is about the zone.
+    let refused = site.run(&["release", ZONE, "--with-reverse", "--state", "state"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        said.contains("no version of cluster.local. is held"),
+        "{said}"
+    );
+    assert_eq!(order(&["freeze", ZONE]), all);
+    assert_eq!(order(&["release", ZONE]), all);
+    // Only one of them is frozen.
+    site.ask(&["freeze", REVERSE]);
+    assert_eq!(order(&["release", ZONE]), [REVERSE]);
+    site.manifest("web.yaml", &headless("web", 1, &[2]));
+    server.wait_for("both zones to change", START, || {
+        let has_pointer = site
+            .ask(&["show", REVERSE])
+            .contains("\n2.1.244.10.in-addr.arpa.");
+        (has_pointer && addresses(&site) == ["10.244.1.2"]).then_some(())
+    });
+    let back = ["rollback", ZONE, &first.to_string(), "--for", "1h"];
+    assert_eq!(order(&back), all);
+    assert_eq!(addresses(&site), ["10.244.1.1"]);
+    let log = site.ask(&["log", REVERSE, "-n", "2"]);
+    assert!(log.contains("rolled back to serial"), "{log}");
+    assert_eq!(order(&["release", ZONE]), all);
+    assert_eq!(addresses(&site), ["10.244.1.2"]);
+    server.terminate(START);
+}
+
+#[test]
+fn causes_12_a_freeze_and_its_end_without_a_version_are_in_the_history() {
+    let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let mut server = site.start_answering();
+    let serial = wire::serial(site.dns, ZONE).expect("it answers");
+    let freeze = ["freeze", ZONE, "--for", "1h", "--reason", "ticket 4711"];
+    assert_eq!(ask(&site, &freeze)["serial"], serial);
+    let release = ["release", ZONE, "--reason", "done"];
+    assert_eq!(ask(&site, &release)["serial"], serial);
+    let acts = |log: String| -> Vec<Value> {
+        let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.filter(|line: &Value| line["type"] == "act").collect()
+    };
+    let log = ["log", ZONE, "--output", "json"];
+    let online = acts(site.ask(&log));
+    let [resumed, frozen] = &online[..] else {
+        panic!("{online:?}");
+    };
+    assert_eq!(frozen["act"], "frozen");
+    assert_eq!(resumed["act"], "resumed");
+    for (act, reason) in [(frozen, "ticket 4711"), (resumed, "done")] {
+        assert_eq!(act["serial"], serial);
+        let by = act["by"].as_str().unwrap();
+        assert!(by.contains(&format!("reason: {reason}")), "{by}");
+    }
+    assert!(frozen["untilMs"].as_u64() > frozen["timeMs"].as_u64());
+    assert!(resumed["about"].as_str().unwrap().contains("ticket 4711"));
+    // A name's own versions have none of them.
+    assert!(acts(site.ask(&[&log[..], &["--name", NAME]].concat())).is_empty());
+    // A freeze whose entry was lost in a crash is noted at the next start, and only once.
+    ask(&site, &["freeze", ZONE, "--reason", "again"]);
+    server.terminate(START);
+    for _ in 0..2 {
+        site.start_answering().terminate(START);
+        let state = site.run(&[&log[..], &["--state", "state"]].concat());
+        let offline = acts(String::from_utf8(state.stdout).unwrap());
+        assert_eq!(offline.len(), 3, "{offline:?}");
+        assert_eq!(offline[1..], online[..]);
+    }
+    let verify = site.run(&["verify", ZONE, "--state", "state"]);
+    assert_eq!(verify.status.code(), Some(0));
+}

@@ -294,6 +294,17 @@ pub struct VerifyWanted {
     pub reading: Reading,
 }
 
+/// Which zones are held or released.
+#[derive(Debug, Args)]
+pub struct HoldWanted {
+    /// The reverse zones whose PTRs lead into the zone, too. A rollback takes them to the time of the version.
+    #[arg(long)]
+    pub with_reverse: bool,
+    /// The reason, and where to ask.
+    #[command(flatten)]
+    pub order: OrderWanted,
+}
+
 /// Why an order is given, and to whom.
 #[derive(Debug, Args)]
 pub struct OrderWanted {
@@ -447,9 +458,9 @@ pub enum Command {
         /// The zone is released after this time, such as `30m` or `2h`.
         #[arg(long = "for")]
         time: Option<String>,
-        /// The reason, and where to ask.
+        /// Which zones, the reason, and where to ask.
         #[command(flatten)]
-        wanted: OrderWanted,
+        wanted: HoldWanted,
     },
     /// Serve the content of an old version under a new serial for a time. Then the zone follows its source again.
     Rollback {
@@ -460,20 +471,20 @@ pub enum Command {
         /// The zone is released after this time, such as `30m` or `2h`.
         #[arg(long = "for")]
         time: String,
-        /// The reason, and where to ask.
+        /// Which zones, the reason, and where to ask.
         #[command(flatten)]
-        wanted: OrderWanted,
+        wanted: HoldWanted,
     },
     /// Publish the version that the gate holds, or end a freeze or a rollback.
     Release {
         /// The zone.
         zone: String,
         /// Only print what would be removed and added, as `diff --held`.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "with_reverse")]
         dry_run: bool,
-        /// The reason, and where to ask.
+        /// Which zones, the reason, and where to ask.
         #[command(flatten)]
-        wanted: OrderWanted,
+        wanted: HoldWanted,
     },
     /// Publishes a zone again with a serial above SERIAL, which a secondary has: see PEER AHEAD in `status`.
     Advance {

@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 
 use crate::cli::answered::{finish, ignore_closed, read_into, wanted_of};
 use crate::cli::args::{
-    Asking, Audit, Configuration, DiffWanted, Format, LogWanted, OrderWanted, Reading, VerifyWanted,
+    Asking, Audit, Configuration, DiffWanted, Format, HoldWanted, LogWanted, OrderWanted, Reading,
+    VerifyWanted,
 };
 use crate::cli::audit_log::name_requests;
 use crate::cli::confirm::confirm;
@@ -269,10 +270,10 @@ pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), F
 ///
 /// # Errors
 /// When no server runs, or nothing is to be released.
-pub fn release(zone: String, is_dry: bool, wanted: &OrderWanted) -> Result<(), Failure> {
+pub fn release(zone: String, is_dry: bool, wanted: &HoldWanted) -> Result<(), Failure> {
     match is_dry {
-        true => question(Request::Waiting { zone }, &wanted.asking),
-        false => order(zone, OrderText::Release, wanted),
+        true => question(Request::Waiting { zone }, &wanted.order.asking),
+        false => hold(zone, OrderText::Release, wanted),
     }
 }
 
@@ -300,24 +301,37 @@ pub fn stop(asking: &Asking) -> Result<(), Failure> {
     question(Request::Stop, asking)
 }
 
-/// `freeze`, `advance` and `rollback`.
+/// `freeze` and `rollback`.
 ///
 /// # Errors
 /// When no server runs, or the order is not possible.
-pub fn order(zone: String, order: OrderText, wanted: &OrderWanted) -> Result<(), Failure> {
+pub fn hold(zone: String, order: OrderText, wanted: &HoldWanted) -> Result<(), Failure> {
     confirm(&zone, &order, wanted)?;
-    let OrderWanted {
-        reason,
-        yes: _,
-        asking,
+    let HoldWanted {
+        with_reverse,
+        order: who,
     } = wanted;
-    let reason = reason.clone();
     let request = Request::Order {
         zone,
         order,
-        reason,
+        reason: who.reason.clone(),
+        with_reverse: *with_reverse,
     };
-    question(request, asking)
+    question(request, &who.asking)
+}
+
+/// `advance`.
+///
+/// # Errors
+/// When no server runs, or the order is not possible.
+pub fn advance(zone: String, serial: u32, wanted: &OrderWanted) -> Result<(), Failure> {
+    let request = Request::Order {
+        zone,
+        order: OrderText::Advance { serial },
+        reason: wanted.reason.clone(),
+        with_reverse: false,
+    };
+    question(request, &wanted.asking)
 }
 
 /// Asks the running server.

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use dns::Name;
 use history::{OrderText, Output, Question, Request, Status, ask};
 
-use crate::cli::args::OrderWanted;
+use crate::cli::args::HoldWanted;
 use crate::failure::Failure;
 
 /// Orders about a zone with more records than this are confirmed.
@@ -15,9 +15,9 @@ const RECORDS_UNASKED: usize = 50;
 ///
 /// # Errors
 /// When the answer is no.
-pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &OrderWanted) -> Result<(), Failure> {
+pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &HoldWanted) -> Result<(), Failure> {
     let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if wanted.yes || !is_person {
+    if wanted.order.yes || !is_person {
         return Ok(());
     }
     let mut text = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &OrderWanted) -> Re
         request: Request::Standing,
         output: Output::Json,
     };
-    let answered = ask(&wanted.asking.state.state, &question, &mut text);
+    let answered = ask(&wanted.order.asking.state.state, &question, &mut text);
     let status = match answered {
         Some(Ok(())) => serde_json::from_slice::<Status>(&text).ok(),
         // The order itself says why there is no answer.
@@ -34,9 +34,13 @@ pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &OrderWanted) -> Re
     let Some(what) = status.and_then(|status| to_confirm(&status, zone, order)) else {
         return Ok(());
     };
+    let others = match wanted.with_reverse {
+        true => " The same of its reverse zones.",
+        false => "",
+    };
     let failed = |error: io::Error| Failure::running(error.to_string());
     let mut terminal = io::stderr();
-    write!(terminal, "{what} [y/N] ").map_err(failed)?;
+    write!(terminal, "{what}{others} [y/N] ").map_err(failed)?;
     terminal.flush().map_err(failed)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(failed)?;

@@ -22,7 +22,8 @@ pub(crate) mod terminal;
 pub use args::{Cli, Command, Emission, Translated, parse, translate};
 pub use check::check;
 pub use commands::{
-    blame, diff, log, notify, order, print_zones, release, reload, show, status, stop, verify, why,
+    advance, blame, diff, hold, log, notify, print_zones, release, reload, show, status, stop,
+    verify, why,
 };
 pub use doctor::doctor;
 pub use emit::emit;

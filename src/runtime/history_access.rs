@@ -1,6 +1,6 @@
 //! The past as `audit` asks for it: from the journal, with the running server's zones where there is one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use writer::{HoldOrder, Input, Released, Waiting};
-use zone::journal::{Archived, Journal, OpenError, PartialStep, Reader, Topic, Verdict};
+use writer::{HoldOrder, Input, Released, Waiting, ZonePlan};
+use zone::journal::{Acts, Archived, Journal, OpenError, PartialStep, Reader, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
 use crate::failure::Failure;
 use crate::runtime::blocks::{block_of, blocks};
 use crate::runtime::caller_wishes::{Wanted, Wishes};
+use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{rollback_to, target_of};
 use crate::runtime::http_endpoints::ObservedNow;
 use crate::runtime::ingest::Data;
@@ -47,6 +48,8 @@ pub struct StoredPast {
     blocks: Vec<BlockLine>,
     /// The zones with `require_reason`.
     reasoned: BTreeSet<Name>,
+    /// The reverse zones of zones of names.
+    reverse: BTreeMap<Name, Vec<Name>>,
     /// The way to the process of the running server.
     wishes: Option<Wishes>,
     /// The time.
@@ -77,6 +80,7 @@ impl StoredPast {
             inputs: data.weak_inputs(),
             blocks: blocks(config, &data.deployment),
             reasoned: reasoned(config),
+            reverse: reverse(&data.deployment),
             wishes: Some(wishes.clone()),
             ..Self::of_store(data.reader.clone(), zones, Arc::clone(clock))
         }
@@ -93,6 +97,7 @@ impl StoredPast {
             inputs: None,
             blocks: Vec::new(),
             reasoned: BTreeSet::new(),
+            reverse: BTreeMap::new(),
             wishes: None,
             clock,
         }
@@ -254,6 +259,10 @@ impl Past for StoredPast {
         self.reader.archived(zone)
     }
 
+    fn acts(&self, zone: &Name, after: u64) -> Result<Acts, AuditError> {
+        Ok(self.reader.acts(zone, after)?)
+    }
+
     fn step(&self, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
         Ok(Arc::new(self.reader.step(zone, seq)?))
     }
@@ -307,6 +316,10 @@ impl Past for StoredPast {
 
     fn history(&self, zone: &Name) -> Option<HistoryLine> {
         history_line(&self.reader, zone)
+    }
+
+    fn reverse_of(&self, zone: &Name) -> Vec<Name> {
+        self.reverse.get(zone).cloned().unwrap_or_default()
     }
 
     fn requires_reason(&self, zone: &Name) -> bool {
@@ -396,6 +409,26 @@ impl Past for StoredPast {
     fn now_ms(&self) -> u64 {
         millis(self.clock.wall())
     }
+}
+
+/// The reverse zones of each zone of names: those of its cluster, or of its `k8s_external`.
+fn reverse(deployment: &Deployment) -> BTreeMap<Name, Vec<Name>> {
+    let mut all = BTreeMap::new();
+    let mut add = |names: &[ZonePlan], reverse: &[ZonePlan]| {
+        let reverse: Vec<Name> = reverse.iter().map(|zone| zone.name.clone()).collect();
+        for zone in names {
+            all.insert(zone.name.clone(), reverse.clone());
+        }
+    };
+    for cluster in &deployment.plan.clusters {
+        let plan = &cluster.plan;
+        add(&plan.forward, &plan.reverse);
+        add(&plan.clusterset, &plan.reverse);
+        for external in &plan.external {
+            add(&external.forward, &external.reverse);
+        }
+    }
+    all
 }
 
 /// The zones with `require_reason`.

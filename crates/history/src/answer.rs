@@ -12,7 +12,7 @@ use crate::moment::{Moment, TimeText};
 use crate::order::{carry_out, until_ms, with_reason};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
-use crate::{blame, diff, export, log, process, show, status, verify, waiting, why};
+use crate::{blame, diff, export, group, log, process, show, status, verify, waiting, why};
 
 /// The end of `ZONE@held`.
 const HELD: &str = "@held";
@@ -109,6 +109,9 @@ pub enum Request {
         order: OrderText,
         /// The operator's reason, which is recorded with the order.
         reason: Option<String>,
+        /// Whether the order is about the zone's reverse zones, too.
+        #[serde(default)]
+        with_reverse: bool,
     },
 }
 
@@ -272,6 +275,17 @@ pub fn answer(
             zone,
             order,
             reason,
+            with_reverse: true,
+        } => {
+            let zone = Name::parse(zone)?.to_lower();
+            let orders = orders_of(past, zone, order)?;
+            group::carry_out_all(past, orders, (asker, reason.as_deref()), output, out)
+        }
+        Request::Order {
+            zone,
+            order,
+            reason,
+            with_reverse: false,
         } => {
             let zone = Name::parse(zone)?.to_lower();
             let order = order_of(past, &zone, order)?;
@@ -348,8 +362,9 @@ pub(super) fn answer_follow(
             None => Cursor::at_newest(past, &zones)?,
             Some(Since::Time(since_ms)) => Cursor::before(past, &zones, since_ms)?,
             // The version with this serial is known to the caller.
-            Some(Since::Version { given, time_ms: _ }) => Cursor {
+            Some(Since::Version { given, time_ms }) => Cursor {
                 given: zones.iter().map(|it| (it.to_string(), given)).collect(),
+                acts: Cursor::acts_until(past, &zones, &|act_ms| act_ms <= time_ms)?,
                 is_more: false,
             },
         },
@@ -394,6 +409,32 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, Au
             }
         }
     })
+}
+
+/// The orders about a zone and its reverse zones that a text means.
+fn orders_of(
+    past: &dyn Past,
+    zone: Name,
+    order: &OrderText,
+) -> Result<Vec<(Name, Order)>, AuditError> {
+    let own = order_of(past, &zone, order)?;
+    // The reverse zones go back to the time of the version, under serials of their own.
+    let of_reverse = match (order, own) {
+        (OrderText::Rollback { to: _, time }, Order::Rollback { seq, .. }) => {
+            let (_, time_ms) = past.moment(&zone, seq)?;
+            OrderText::Rollback {
+                to: TimeText(time_ms).to_string(),
+                time: time.clone(),
+            }
+        }
+        _ => order.clone(),
+    };
+    let reverse = past.reverse_of(&zone).into_iter();
+    let reverse = reverse.map(|zone| {
+        let order = order_of(past, &zone, &of_reverse)?;
+        Ok((zone, order))
+    });
+    std::iter::once(Ok((zone, own))).chain(reverse).collect()
 }
 
 fn filter_of(

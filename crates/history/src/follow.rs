@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::page::Room;
 use crate::past::{Past, last_version};
-use crate::{export, log};
+use crate::{act, export, log};
 
 /// How many pages of versions are searched at a time, from the oldest on. A page has no room for more, and the index
 /// finds versions in descending order.
@@ -25,6 +25,9 @@ const PAGES_SEARCHED: u64 = 10;
 pub struct Cursor {
     /// By zone. A zone that is missing here starts at its oldest version.
     pub given: BTreeMap<String, Given>,
+    /// The number of the last act sent of each zone.
+    #[serde(default)]
+    pub acts: BTreeMap<String, u64>,
     /// Whether more versions may be available now.
     pub is_more: bool,
 }
@@ -75,13 +78,30 @@ impl Cursor {
         Self::behind(past, zones, &|time_ms| time_ms < since_ms)
     }
 
+    /// The numbers of the last acts for whose times `holds` is true, which it is for all earlier ones.
+    pub(super) fn acts_until(
+        past: &dyn Past,
+        zones: &[Name],
+        holds: &dyn Fn(u64) -> bool,
+    ) -> Result<BTreeMap<String, u64>, AuditError> {
+        let last = |zone: &Name| {
+            let acts = past.acts(zone, 0)?.all;
+            let last = acts.iter().rfind(|act| holds(act.time_ms));
+            Ok((zone.to_string(), last.map_or(0, |act| act.number)))
+        };
+        zones.iter().map(last).collect()
+    }
+
     /// The position after the last version of each zone for which `holds` is true.
     fn behind(
         past: &dyn Past,
         zones: &[Name],
         holds: &dyn Fn(u64) -> bool,
     ) -> Result<Self, AuditError> {
-        let mut cursor = Self::default();
+        let mut cursor = Self {
+            acts: Self::acts_until(past, zones, holds)?,
+            ..Self::default()
+        };
         for zone in zones {
             let Some(range) = past.range(zone) else {
                 continue;
@@ -146,9 +166,28 @@ pub(super) fn write(
         let last = rest.map_or(newest, |rest| rest - 1);
         let last = given(past, zone, last)?;
         next.given.insert(zone.to_string(), last);
+        if rest.is_none() && !followed.is_whole && !followed.filter.is_of_changes() {
+            write_acts(past, zone, &mut next, output, out)?;
+        }
     }
     let line = serde_json::to_string(&next).map_err(io::Error::other)?;
     Ok(writeln!(out, "{line}")?)
+}
+
+/// Writes the acts that were not sent yet.
+fn write_acts(
+    past: &dyn Past,
+    zone: &Name,
+    cursor: &mut Cursor,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let sent = cursor.acts.entry(zone.to_string()).or_default();
+    for act in past.acts(zone, *sent)?.all {
+        act::write(zone, &act, output, out)?;
+        *sent = act.number;
+    }
+    Ok(())
 }
 
 /// The versions in this range that may be selected, oldest first.

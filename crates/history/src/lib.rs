@@ -1,6 +1,7 @@
 //! Commands about the past: log, show, diff, blame, verify, export, status, from the store or over the control
 //! socket.
 
+mod act;
 mod answer;
 mod blame;
 mod control;
@@ -9,6 +10,7 @@ mod error;
 mod evidence;
 mod export;
 mod follow;
+mod group;
 mod log;
 mod moment;
 mod order;

@@ -9,8 +9,9 @@ use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde_json::{Value, json};
 use zone::Step;
 use zone::gate::Share;
-use zone::journal::{Archived, Topic};
+use zone::journal::{Act, Archived, Topic};
 
+use crate::act;
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::past::{Past, begins, last_version};
@@ -75,8 +76,22 @@ impl Filter {
     }
 
     /// Whether only versions with certain changes are selected.
-    const fn is_of_changes(&self) -> bool {
+    pub(super) const fn is_of_changes(&self) -> bool {
         self.name.is_some() || self.object.is_some()
+    }
+
+    /// The acts of a zone that are selected, oldest first: none if only versions with certain changes are.
+    fn acts_of(&self, past: &dyn Past, zone: &Name) -> Result<Vec<Act>, AuditError> {
+        if self.is_of_changes() {
+            return Ok(Vec::new());
+        }
+        let is_of_time = |act: &Act| {
+            self.since_ms.is_none_or(|since| since <= act.time_ms)
+                && self.until_ms.is_none_or(|until| act.time_ms <= until)
+        };
+        let mut acts = past.acts(zone, 0)?.all;
+        acts.retain(is_of_time);
+        Ok(acts)
     }
 
     /// Whether a step is selected, ignoring its time.
@@ -123,21 +138,29 @@ pub(super) fn write(
     if tracks.is_empty() {
         return Err(AuditError::NothingStored);
     }
-    // By time, then in the order of zones.
+    // By time, then in the order of zones. Of one zone and time, an act is after the version.
     let mut next = BinaryHeap::new();
     for (place, track) in tracks.iter_mut().enumerate() {
-        next.extend(
-            track
-                .next(past, filter)?
-                .map(|(time, seq)| (time, Reverse(place), seq)),
-        );
+        let entries = [track.next(past, filter)?, track.next_act()];
+        let entries = entries.into_iter().flatten();
+        next.extend(entries.map(|(time, entry)| (time, Reverse(place), entry)));
     }
     let mut written = 0;
-    while let Some((_, Reverse(place), seq)) = next.pop() {
+    while let Some((_, Reverse(place), entry)) = next.pop() {
         if filter.count.is_some_and(|count| written >= count) {
             return Ok(());
         }
         let track = &mut tracks[place];
+        let seq = match entry {
+            LogEntry::Version(seq) => seq,
+            LogEntry::Act(act) => {
+                act::write(track.zone, &act, output, out)?;
+                written += 1;
+                let entry = track.next_act();
+                next.extend(entry.map(|(time, entry)| (time, Reverse(place), entry)));
+                continue;
+            }
+        };
         let version = (seq, track.older.get(&seq));
         let is_gone = || !past.archived(track.zone).iter().any(|it| it.seq == seq);
         match write_version(past, track.zone, version, filter, output, out) {
@@ -146,11 +169,8 @@ pub(super) fn write(
             Err(_) if version.1.is_some() && is_gone() => {}
             Err(error) => return Err(error),
         }
-        next.extend(
-            track
-                .next(past, filter)?
-                .map(|(time, seq)| (time, Reverse(place), seq)),
-        );
+        let entry = track.next(past, filter)?;
+        next.extend(entry.map(|(time, entry)| (time, Reverse(place), entry)));
     }
     let cut: Vec<&Track<'_>> = tracks.iter().filter(|track| track.is_cut).collect();
     if written == 0 && !cut.is_empty() {
@@ -182,7 +202,15 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The versions of one zone that may be selected.
+/// An entry of the log.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LogEntry {
+    /// The number of a version.
+    Version(u64),
+    Act(Box<Act>),
+}
+
+/// The versions and acts of one zone that may be selected.
 struct Track<'a> {
     zone: &'a Name,
     /// The oldest kept version, and the oldest and the newest one of the time.
@@ -199,6 +227,8 @@ struct Track<'a> {
     older: BTreeMap<u64, Archived>,
     /// All older versions from here on are written.
     older_below: u64,
+    /// What was done to the zone, newest last.
+    acts: Vec<Act>,
 }
 
 impl<'a> Track<'a> {
@@ -240,11 +270,22 @@ impl<'a> Track<'a> {
             searched: last + 1,
             older,
             older_below: oldest,
+            acts: filter.acts_of(past, zone)?,
         })
     }
 
+    /// The time of the next act, and the act.
+    fn next_act(&mut self) -> Option<(u64, LogEntry)> {
+        let act = self.acts.pop()?;
+        Some((act.time_ms, LogEntry::Act(Box::new(act))))
+    }
+
     /// The time and the number of the next version.
-    fn next(&mut self, past: &dyn Past, filter: &Filter) -> Result<Option<(u64, u64)>, AuditError> {
+    fn next(
+        &mut self,
+        past: &dyn Past,
+        filter: &Filter,
+    ) -> Result<Option<(u64, LogEntry)>, AuditError> {
         if self.found.is_empty() && self.first < self.searched {
             self.search(past, filter)?;
         }
@@ -252,11 +293,11 @@ impl<'a> Track<'a> {
             let next = self.older.range(..self.older_below).next_back();
             return Ok(next.map(|(seq, entry)| {
                 self.older_below = *seq;
-                (entry.time_ms, *seq)
+                (entry.time_ms, LogEntry::Version(*seq))
             }));
         };
         let (_, time_ms) = past.moment(self.zone, seq)?;
-        Ok(Some((time_ms, seq)))
+        Ok(Some((time_ms, LogEntry::Version(seq))))
     }
 
     /// Asks the index for more versions.

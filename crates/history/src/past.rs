@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::{Reason, Waiting};
-use zone::journal::{Archived, PartialStep, Topic, Verdict, last_of};
+use zone::journal::{Acts, Archived, PartialStep, Topic, Verdict, last_of};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::error::AuditError;
@@ -26,6 +26,13 @@ pub trait Past {
     /// The versions from before the oldest one of [`Self::range`] that are kept, whole or condensed, oldest first.
     fn archived(&self, _zone: &Name) -> Vec<Archived> {
         Vec::new()
+    }
+    /// What people and the clock did to a zone, whether or not a version followed: the acts with a number above `after`.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`] when the store cannot read it.
+    fn acts(&self, _zone: &Name, _after: u64) -> Result<Acts, AuditError> {
+        Ok(Acts::default())
     }
     /// The step that leads to a version.
     ///
@@ -83,6 +90,10 @@ pub trait Past {
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.
     fn history(&self, zone: &Name) -> Option<status::HistoryLine>;
+    /// The reverse zones whose PTRs lead into a zone of names.
+    fn reverse_of(&self, _zone: &Name) -> Vec<Name> {
+        Vec::new()
+    }
     /// Whether orders about a zone need a reason.
     fn requires_reason(&self, _zone: &Name) -> bool {
         false

@@ -1,5 +1,6 @@
 //! What people read of the past, from a past made by hand.
 
+mod acts;
 mod evidence;
 mod fake;
 mod follow;
@@ -250,6 +251,7 @@ fn the_reason_of_an_order_is_recorded_with_its_operator() {
             zone: "z".into(),
             order: OrderText::Release,
             reason: reason.map(Into::into),
+            with_reverse: false,
         };
         let done = asked(past, request, Output::Text);
         (past.operator.borrow_mut().take(), done.err())

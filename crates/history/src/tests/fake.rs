@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
-use zone::journal::{PartialStep, Topic, Verdict};
+use zone::journal::{Act, Acts, PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
@@ -25,6 +25,8 @@ pub(super) struct Fake {
     pub(super) status: Option<Status>,
     /// What going through the history gives.
     pub(super) verdict: Verdict,
+    /// What was done to the zone, oldest first.
+    pub(super) acts: Vec<Act>,
     /// The versions that were read, wholly or in part.
     pub(super) looked_at: RefCell<Vec<u64>>,
     /// How many versions the index named.
@@ -153,6 +155,7 @@ impl Fake {
                 head: Some(Hash::from_octets([0xab; 32])),
                 faults: Vec::new(),
             },
+            acts: Vec::new(),
             looked_at: RefCell::default(),
             found: Cell::default(),
         }
@@ -175,6 +178,14 @@ impl Past for Fake {
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
         let (first, last) = (self.steps.first()?, self.steps.last()?);
         self.zones.contains(zone).then_some((first.seq, last.seq))
+    }
+
+    fn acts(&self, _: &Name, after: u64) -> Result<Acts, AuditError> {
+        let acts = self.acts.iter().filter(|act| act.number > after);
+        Ok(Acts {
+            all: acts.cloned().collect(),
+            faults: Vec::new(),
+        })
     }
 
     fn step(&self, _: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
@@ -303,6 +314,7 @@ pub(super) fn ordered(
         zone: zone.into(),
         order,
         reason: None,
+        with_reverse: false,
     };
     asked(past, request, output)
 }

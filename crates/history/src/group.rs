@@ -1,0 +1,49 @@
+//! An order about a zone and its reverse zones.
+
+use std::io;
+
+use dns::Name;
+
+use crate::error::{AuditError, Output};
+use crate::order::{carry_out, with_reason};
+use crate::past::{Order, Past};
+
+/// Carries out the orders about several zones, and writes the results. One that fails does not stop the others.
+///
+/// # Errors
+/// When a zone needs a reason, and nothing was done; or the first failure, after all were tried.
+pub(super) fn carry_out_all(
+    past: &dyn Past,
+    mut orders: Vec<(Name, Order)>,
+    (operator, reason): (&str, Option<&str>),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    keep_held(past, &mut orders);
+    let orders = orders.into_iter().map(|(zone, order)| {
+        let by = with_reason(past, &zone, operator, reason)?;
+        Ok((zone, order, by))
+    });
+    let orders: Vec<_> = orders.collect::<Result<_, AuditError>>()?;
+    let done = orders
+        .iter()
+        .map(|(zone, order, by)| carry_out(past, zone, (*order, by), output, out));
+    // All of them are tried.
+    let done: Vec<_> = done.collect();
+    done.into_iter().collect()
+}
+
+/// Leaves out zones of which nothing is to be released, unless that is all of them.
+fn keep_held(past: &dyn Past, orders: &mut Vec<(Name, Order)>) {
+    let Some(status) = past.status() else { return };
+    let is_of_use = |(zone, order): &(Name, Order)| {
+        let zone = zone.to_string();
+        let line = status.zones.iter().find(|line| line.zone == zone);
+        *order != Order::Release
+            || line.is_some_and(|line| line.held.is_some() || line.order.is_some())
+    };
+    match orders.iter().any(is_of_use) {
+        true => orders.retain(is_of_use),
+        false => orders.truncate(1),
+    }
+}

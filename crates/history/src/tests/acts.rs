@@ -1,0 +1,86 @@
+//! Acts beside versions: in the log by time, in a stream once.
+
+use super::*;
+use crate::Follow;
+use crate::answer::answer_follow;
+use crate::follow::Cursor;
+use crate::page::Room;
+use zone::journal::Act;
+
+/// A freeze a second after the second version, and its end at the time of the third.
+fn past() -> Fake {
+    let act = |number: u64, time_ms: u64, what: &str, about: &str| Act {
+        number,
+        time_ms,
+        what: what.into(),
+        by: "alice\nbob".into(),
+        about: about.into(),
+        serial: 101,
+        until_ms: (what == "frozen").then_some(THIRD_MS),
+    };
+    let mut past = Fake::new();
+    past.acts = vec![
+        act(1, THIRD_MS - 500, "frozen", ""),
+        act(2, THIRD_MS, "resumed", "after the freeze by alice"),
+    ];
+    past
+}
+
+/// What comes first of each line that begins an entry: the serial and what was done.
+fn entries(log: &str) -> Vec<String> {
+    let entries = log.lines().filter(|line| line.starts_with("z. "));
+    let entry = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        format!("{} {}", words[1], words[3])
+    };
+    entries.map(entry).collect()
+}
+
+fn log(since: Option<&str>, name: Option<&str>, count: Option<u64>) -> String {
+    let request = Request::Log {
+        zone: None,
+        since: since.map(Into::into),
+        until: None,
+        name: name.map(Into::into),
+        object: None,
+        count,
+    };
+    asked(&past(), request, Output::Text).unwrap()
+}
+
+#[test]
+fn acts_stand_in_the_log_by_time_and_are_entries_as_versions_are() {
+    let all = ["101 resumed", "200 +1", "101 frozen", "101 +1", "100 +1"];
+    let text = log(None, None, None);
+    assert_eq!(entries(&text), all);
+    assert!(text.contains(
+        "z. 101 2026-11-21T14:00:01.500Z frozen until 2026-11-21T14:00:02.000Z, by alice\\u{a}bob\n"
+    ));
+    assert_eq!(entries(&log(None, None, Some(3))), all[..3]);
+    let late = log(Some("2026-11-21T14:00:01.700Z"), None, None);
+    assert_eq!(entries(&late), all[..2]);
+    // What was done to the zone is no change of a name.
+    let of_name = log(None, Some("web.z."), None);
+    assert_eq!(entries(&of_name), ["200 +1", "101 +1", "100 +1"]);
+}
+
+#[test]
+fn a_stream_has_each_act_once() {
+    let past = past();
+    let mut wanted = Follow {
+        since: Some("2026-11-21T14:00:01Z".into()),
+        ..Follow::default()
+    };
+    let mut page = || {
+        let mut text = Vec::new();
+        answer_follow(&past, &wanted, Room::PAGE, Output::Text, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let cursor: Cursor = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        wanted.cursor = Some(cursor);
+        entries(&text)
+    };
+    assert_eq!(page(), ["101 +1", "200 +1", "101 frozen", "101 resumed"]);
+    assert_eq!(page(), Vec::<String>::new());
+    let now = Cursor::at_newest(&past, &past.zones).unwrap();
+    assert_eq!(now.acts["z."], 2);
+}
