@@ -48,8 +48,9 @@ fn perform(command: Command) -> Result<(), Failure> {
         Command::Show {
             zone,
             name,
+            corefile,
             reading,
-        } => cli::show(zone, name, &reading),
+        } => cli::show(zone, name, corefile, &reading),
         Command::Diff(wanted) => cli::diff(wanted),
         Command::Blame {
             zone,

@@ -453,6 +453,68 @@ fn a_corefile_that_changed_while_the_server_was_away_is_named_with_what_that_cha
 }
 
 #[test]
+fn the_corefile_behind_a_version_is_shown_and_compared_with_and_without_a_server() {
+    let site = Site::new();
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let key = "MDEyMzQ1Njc4OWFiY2RlZg==";
+    let corefile = site.corefile(&format!("tsig {{\n        secret k. {key}\n    }}"));
+    site.write("Corefile", &format!("# a comment\n{corefile}"));
+    let mut server = site.start_answering();
+    let first = wire::serial(site.dns, "cluster.local.").expect("it answers");
+    let changed = corefile.replace("ttl 5", "ttl \"17\"");
+    site.write("Corefile", &changed);
+    site.ask(&["reload"]);
+    let second = site.new_serial(&mut server, "cluster.local.", first);
+    // A refused Corefile is in no version.
+    site.write("Corefile", "nonsense {\n");
+    let refused = site.run(&["reload", "--state", "state"]);
+    assert_eq!(refused.status.code(), Some(2));
+    site.manifest("web.yaml", &headless("web", 1, &[1, 2]));
+    let third = site.new_serial(&mut server, "cluster.local.", second);
+    let state = |args: &[&str]| site.run(&[args, &["--state", "state"]].concat());
+    let text = |args: &[&str]| String::from_utf8(state(args).stdout).expect("it is UTF-8");
+    let of = |serial: u32| text(&["show", &format!("cluster.local@{serial}"), "--corefile"]);
+    let [range, same] = [(first, third), (second, third)].map(|(from, to)| {
+        let (from, to) = (from.to_string(), to.to_string());
+        move |text: &dyn Fn(&[&str]) -> String| {
+            text(&["diff", "cluster.local", &from, &to, "--corefile"])
+        }
+    });
+    let check = || {
+        let (old, new) = (of(first), of(third));
+        assert!(old.contains("        ttl 5\n"), "{old}");
+        assert!(new.contains("        ttl 17\n"), "{new}");
+        for shown in [&old, &new] {
+            assert!(
+                !shown.contains(key) && shown.contains("secret k. (key-"),
+                "{shown}"
+            );
+            assert!(!shown.contains("comment"), "{shown}");
+        }
+        let changes = range(&text);
+        let lines: Vec<&str> = changes
+            .lines()
+            .filter(|line| line.contains("ttl "))
+            .collect();
+        assert_eq!(lines, ["-        ttl 5", "+        ttl 17"]);
+        assert_eq!(same(&text), "");
+    };
+    check();
+    server.terminate(crate::support::product::START);
+    check();
+    // What is shown is what was in use, but for the key.
+    let shown = of(third).replace("(key-", "MDEy").replace(")\n", "\n");
+    site.write("Corefile", &shown);
+    let mut server = site.start_answering();
+    let serial = site.ask(&["show", "cluster.local", "--corefile"]);
+    assert!(
+        serial.contains(&format!("cluster.local. {third} of ")),
+        "{serial}"
+    );
+    server.terminate(crate::support::product::START);
+}
+
+#[test]
 fn security_07_the_versions_of_others_are_shown_after_any_churn_of_one() {
     let site = Site::new();
     site.write(

@@ -200,6 +200,8 @@ impl Seen {
             ("blame", &["blame", ZONE, gone]),
             ("diff", &["diff", ZONE, older, newer]),
             ("diff", &["diff", ZONE, newer, newer]),
+            ("corefile", &["show", ZONE, "--corefile"]),
+            ("corefile", &["diff", ZONE, older, newer, "--corefile"]),
             ("verify", &["verify"]),
             ("export", &["export", ZONE, "--to", "out"]),
             ("export", &["export", ZONE, "--history", "--to", "out"]),

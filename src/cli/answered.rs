@@ -33,6 +33,8 @@ pub(crate) fn read_into(
         | Request::Follow(_)
         | Request::Show { .. }
         | Request::Diff { .. }
+        | Request::Corefile { .. }
+        | Request::Corefiles { .. }
         | Request::Blame { .. }
         | Request::Verify { .. }
         | Request::History { .. } => {
@@ -52,8 +54,12 @@ pub(crate) fn finish(answered: Result<(), Failure>, screen: Screen) -> Result<()
 pub(crate) fn wanted_of(question: &Question) -> Wanted {
     let (paint, is_paged) = match question.request {
         Request::Log { .. } => (Paint::Log, true),
-        Request::Diff { .. } | Request::Waiting { .. } => (Paint::Diff, true),
-        Request::Show { .. } | Request::Blame { .. } => (Paint::None, true),
+        Request::Diff { .. } | Request::Waiting { .. } | Request::Corefiles { .. } => {
+            (Paint::Diff, true)
+        }
+        Request::Show { .. } | Request::Corefile { .. } | Request::Blame { .. } => {
+            (Paint::None, true)
+        }
         Request::Follow(_)
         | Request::Verify { .. }
         | Request::History { .. }

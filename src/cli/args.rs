@@ -251,6 +251,9 @@ pub struct DiffWanted {
     /// Print what a release would remove and add, and why: what the gate, a freeze or a rollback holds back.
     #[arg(long, conflicts_with_all = ["from", "to"])]
     pub held: bool,
+    /// Print what differs between the Corefiles of the two versions, as `diff -u`.
+    #[arg(long, conflicts_with_all = ["held", "logs"])]
+    pub corefile: bool,
     /// The audit logs.
     #[command(flatten)]
     pub audit: Audit,
@@ -416,7 +419,11 @@ pub enum Command {
         /// ZONE, ZONE@SERIAL or ZONE@TIME. ZONE@held is what the gate, a freeze or a rollback holds back.
         zone: String,
         /// Only this name.
+        #[arg(conflicts_with = "corefile")]
         name: Option<String>,
+        /// Print the Corefile that was in use when the version was published: with its imports and environment, without comments and secrets.
+        #[arg(long)]
+        corefile: bool,
         /// Where to read.
         #[command(flatten)]
         reading: Reading,

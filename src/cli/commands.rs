@@ -174,8 +174,17 @@ fn follow_log(wanted: &Follow, asking: &Asking) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When there is no answer.
-pub fn show(zone: String, name: Option<String>, reading: &Reading) -> Result<(), Failure> {
-    read_history(Request::Show { zone, name }, reading)
+pub fn show(
+    zone: String,
+    name: Option<String>,
+    is_corefile: bool,
+    reading: &Reading,
+) -> Result<(), Failure> {
+    let request = match is_corefile {
+        true => Request::Corefile { zone },
+        false => Request::Show { zone, name },
+    };
+    read_history(request, reading)
 }
 
 /// `diff`.
@@ -188,11 +197,13 @@ pub fn diff(wanted: DiffWanted) -> Result<(), Failure> {
         from,
         to,
         held: _,
+        corefile,
         audit,
         reading,
     } = wanted;
     // The command line has either a start or `--held`.
     let request = match from.map(|from| range(from, to)) {
+        Some((from, to)) if corefile => Request::Corefiles { zone, from, to },
         Some((from, to)) => Request::Diff { zone, from, to },
         None => Request::Waiting { zone },
     };

@@ -13,7 +13,9 @@ use ops::{Clock, SystemClock, millis};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use writer::{HoldOrder, Input, Released, Waiting, ZonePlan};
-use zone::journal::{Acts, Archived, Journal, OpenError, PartialStep, Reader, Topic, Verdict};
+use zone::journal::{
+    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, Topic, Verdict,
+};
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
 use crate::failure::Failure;
@@ -261,6 +263,10 @@ impl Past for StoredPast {
 
     fn acts(&self, zone: &Name, after: u64) -> Result<Acts, AuditError> {
         Ok(self.reader.acts(zone, after)?)
+    }
+
+    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
+        Ok(self.reader.corefiles()?)
     }
 
     fn step(&self, zone: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transfer::AskedSecondary;
 use writer::{AskId, BatchSettings, Input, PlanChange, SourceId, SourceSender};
-use zone::journal::{Journal, Reader};
+use zone::journal::{Journal, KeptCorefile, Reader};
 
 use crate::failure::{WriterEnded, one_line};
 use crate::plan::clusters::PlannedCluster;
@@ -156,6 +156,20 @@ impl Data {
             }
         }
         Ok(opened)
+    }
+
+    /// Tells the writer which Corefile is in use from now on.
+    ///
+    /// # Errors
+    /// When the writer has ended.
+    pub(crate) async fn note_corefile(&self, digest: &str, text: &str) -> Result<(), WriterEnded> {
+        let corefile = KeptCorefile {
+            since_ms: 0,
+            digest: digest.to_owned(),
+            text: text.to_owned(),
+        };
+        let input = Input::Corefile(corefile);
+        self.inputs()?.send(input).await.map_err(|_| WriterEnded)
     }
 
     /// Has the running writer follow another deployment. New zones are restored from the store when this is done.

@@ -69,6 +69,8 @@ pub(crate) struct Process {
     configuration: Configuration,
     /// Its configuration.
     config: Config,
+    /// Digest and text of the Corefile in use.
+    in_use: (String, String),
     /// The digest of the Corefile that was read last, good or bad.
     seen: String,
     tasks: Tasks,
@@ -89,6 +91,8 @@ pub(crate) struct Process {
 /// A configuration that can be put into use.
 struct Ready {
     config: Config,
+    /// Its text.
+    text: String,
     prepared: Prepared,
     /// The data side, if it changes.
     data: Option<ReadyData>,
@@ -154,7 +158,12 @@ impl Process {
         sockets: Vec<ControlSocket>,
         sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
-        let Loaded { config, digest, .. } = loaded;
+        let Loaded {
+            config,
+            digest,
+            text,
+            ..
+        } = loaded;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
         let plan = Plan::new(&config, &interface_addresses);
@@ -178,6 +187,7 @@ impl Process {
         let awaits = prepared.has_secondaries();
         let change = reloads.change(&digest);
         let mut data = Data::open(first, change, awaits, &around).await?;
+        data.note_corefile(&digest, &text).await?;
         reloads.started(&digest);
         let cancel = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
@@ -208,6 +218,7 @@ impl Process {
         Ok(Self {
             configuration: configuration.clone(),
             config,
+            in_use: (digest.clone(), text),
             seen: digest,
             tasks,
             serving,
@@ -379,7 +390,7 @@ impl Process {
 
     /// Does everything that may fail before a configuration is put into use.
     async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
-        let Loaded { config, .. } = loaded;
+        let Loaded { config, text, .. } = loaded;
         let data = &self.data;
         let plan = Plan::new(&config, &interface_addresses);
         let changes = difference(&data.deployment.plan, &plan);
@@ -396,6 +407,7 @@ impl Process {
             let data = None;
             return Ok(Ready {
                 config,
+                text,
                 prepared,
                 data,
             });
@@ -407,6 +419,7 @@ impl Process {
         };
         Ok(Ready {
             config,
+            text,
             prepared,
             data: Some(ReadyData {
                 deployment,
@@ -421,10 +434,13 @@ impl Process {
     async fn reload(&mut self, ready: Ready) -> Result<(), NotReloaded> {
         let Ready {
             config,
+            text,
             prepared,
             data,
         } = ready;
         let clock = Arc::clone(&self.around.clock);
+        let noted = self.data.note_corefile(&self.seen, &text).await;
+        noted.map_err(|ended| NotReloaded::Broken(ended.into()))?;
         let mut opened = None;
         if let Some(new) = data {
             let has_new_zones = {
@@ -440,10 +456,15 @@ impl Process {
                 ..
             } = new;
             let configured = self.data.configure(&deployment, changes, change, awaits);
-            configured.await.map_err(|error| match error {
-                NotConfigured::Refused(_) => NotReloaded::Refused(error.into()),
-                NotConfigured::Ended(_) => NotReloaded::Broken(error.into()),
-            })?;
+            if let Err(error) = configured.await {
+                let (digest, text) = &self.in_use;
+                // If the writer has ended, this fails too.
+                let _noted = self.data.note_corefile(digest, text).await;
+                return Err(match error {
+                    NotConfigured::Refused(_) => NotReloaded::Refused(error.into()),
+                    NotConfigured::Ended(_) => NotReloaded::Broken(error.into()),
+                });
+            }
             self.observed.store(Arc::clone(&self.data.observed));
             opened = Some(new.opened);
         }
@@ -456,6 +477,7 @@ impl Process {
             following.await.map_err(NotReloaded::Broken)?;
         }
         self.config = config;
+        self.in_use = (self.seen.clone(), text);
         Ok(())
     }
 

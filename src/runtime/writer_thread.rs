@@ -22,7 +22,7 @@ use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
 use zone::journal::{
-    Act, Beside, Journal, LoadError, ReadError, Reader, Retention, StepCache, Topic,
+    Act, Beside, Journal, KeptCorefile, LoadError, ReadError, Reader, Retention, StepCache, Topic,
 };
 use zone::{
     Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, ZoneSet, next_serial,
@@ -107,6 +107,10 @@ impl Store for JournalStore {
         Ok(self.holds.set(apex, hold)?)
     }
 
+    fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), Self::Error> {
+        Ok(self.journal.note_corefile(corefile)?)
+    }
+
     fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
         Ok(self.journal.note_act(apex, act)?)
     }
@@ -149,7 +153,7 @@ enum StoreError {
     /// A zone that was to be restored.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// An act, or facts beside the versions.
+    /// An act, a Corefile, or facts beside the versions.
     #[error(transparent)]
     Beside(#[from] zone::journal::StoreError),
 }

@@ -13,6 +13,7 @@ pub mod lexer;
 pub mod parser;
 pub mod place;
 pub mod quantity;
+pub mod text;
 
 pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost, dns_address};
 pub use place::{Place, Problem};

@@ -12,7 +12,9 @@ use crate::moment::{Moment, TimeText};
 use crate::order::{carry_out, until_ms, with_reason};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
-use crate::{blame, diff, export, group, log, process, show, status, verify, waiting, why};
+use crate::{
+    blame, corefile, diff, export, group, log, process, show, status, verify, waiting, why,
+};
 
 /// The end of `ZONE@held`.
 const HELD: &str = "@held";
@@ -58,6 +60,20 @@ pub enum Request {
     Waiting {
         /// The zone.
         zone: String,
+    },
+    /// Prints the Corefile of a version.
+    Corefile {
+        /// `ZONE[@SERIAL|@TIME]`.
+        zone: String,
+    },
+    /// Compares the Corefiles of two versions.
+    Corefiles {
+        /// The zone.
+        zone: String,
+        /// Serial or time.
+        from: String,
+        /// Serial or time; the newest version when absent.
+        to: Option<String>,
     },
     /// Explains why the records of a version exist.
     Blame {
@@ -153,6 +169,8 @@ impl Request {
             | Self::History { .. } => true,
             // At most a little of the store; followers ask again and again.
             Self::Follow(_)
+            | Self::Corefile { .. }
+            | Self::Corefiles { .. }
             | Self::Status
             | Self::Standing
             | Self::Why { .. }
@@ -172,6 +190,8 @@ impl Request {
             | Self::Show { .. }
             | Self::Diff { .. }
             | Self::Waiting { .. }
+            | Self::Corefile { .. }
+            | Self::Corefiles { .. }
             | Self::Blame { .. }
             | Self::Verify { .. }
             | Self::History { .. }
@@ -242,6 +262,16 @@ pub fn answer(
         Request::Waiting { zone } => waiting::diff(past, &known_zone(past, zone)?, output, out),
         Request::Diff { zone, from, to } => {
             answer_diff(past, (zone, from, to.as_deref()), output, out)
+        }
+        Request::Corefile { zone } => {
+            let (zone, moment) = zone_and_moment(past, zone)?;
+            let seq = version_at(past, &zone, moment)?;
+            corefile::show(past, &zone, seq, output, out)
+        }
+        Request::Corefiles { zone, from, to } => {
+            let zone = known_zone(past, zone)?;
+            let range = range_of(past, &zone, from, to.as_deref())?;
+            corefile::diff(past, &zone, range, output, out)
         }
         Request::Blame { zone, name } => {
             let (zone, moment) = zone_and_moment(past, zone)?;
@@ -322,11 +352,22 @@ fn answer_diff(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let zone = known_zone(past, zone)?;
+    let (from, to) = range_of(past, &zone, from, to)?;
+    diff::write(past, &zone, from, to, output, out)
+}
+
+/// Two versions of a zone; the newest where the second is not given.
+fn range_of(
+    past: &dyn Past,
+    zone: &Name,
+    from: &str,
+    to: Option<&str>,
+) -> Result<(u64, u64), AuditError> {
     let from = Moment::parse(from, past.now_ms())?;
     let to = to.map(|to| Moment::parse(to, past.now_ms())).transpose()?;
-    let from = version_at(past, &zone, Some(from))?;
-    let to = version_at(past, &zone, to)?;
-    diff::write(past, &zone, from, to, output, out)
+    let from = version_at(past, zone, Some(from))?;
+    let to = version_at(past, zone, to)?;
+    Ok((from, to))
 }
 
 /// The status, with the extent of the stored histories.

@@ -103,6 +103,14 @@ pub enum AuditError {
         /// Serial and time of the oldest version.
         begins: String,
     },
+    /// The Corefile of a version is not kept.
+    #[error("the Corefile that was in use at {time} is not known: {known}")]
+    UnknownCorefile {
+        /// The time of the version.
+        time: TimeText,
+        /// What is known.
+        known: String,
+    },
     /// No kept version matches, and older ones are not kept.
     #[error("no version that is kept matches; {0}")]
     NoneKept(String),
@@ -237,6 +245,7 @@ impl AuditError {
             | Self::Condensed { .. }
             | Self::TooEarly { .. }
             | Self::NoneKept(_)
+            | Self::UnknownCorefile { .. }
             | Self::NotAnchored { .. } => Fault::NotKnown,
             Self::Broken(_)
             | Self::BrokenFile(_)

@@ -5,6 +5,7 @@ mod act;
 mod answer;
 mod blame;
 mod control;
+mod corefile;
 mod diff;
 mod error;
 mod evidence;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::{Reason, Waiting};
-use zone::journal::{Acts, Archived, PartialStep, Topic, Verdict, last_of};
+use zone::journal::{Acts, Archived, KeptCorefile, PartialStep, Topic, Verdict, last_of};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::error::AuditError;
@@ -33,6 +33,13 @@ pub trait Past {
     /// [`AuditError::Store`] when the store cannot read it.
     fn acts(&self, _zone: &Name, _after: u64) -> Result<Acts, AuditError> {
         Ok(Acts::default())
+    }
+    /// The Corefiles that are known, oldest first.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`] when the store cannot read them.
+    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
+        Ok(Vec::new())
     }
     /// The step that leads to a version.
     ///

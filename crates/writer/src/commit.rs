@@ -21,6 +21,14 @@ impl<S: Store> Pipeline<S> {
         if !self.awaited.is_empty() {
             return true;
         }
+        // A version is not before the Corefile that brought it.
+        if let Some(corefile) = &self.corefile {
+            if let Err(error) = self.store.note_corefile(corefile) {
+                self.observer.failed(&error.to_string());
+                return false;
+            }
+            self.corefile = None;
+        }
         let now = self.now();
         let mut ready = Vec::new();
         let mut rendered = Vec::new();

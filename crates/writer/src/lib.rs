@@ -47,7 +47,7 @@ use ops::Clock;
 use provenance::Cause;
 use zone::check::Warning;
 use zone::hold::Hold;
-use zone::journal::{Act, Beside, Retention};
+use zone::journal::{Act, Beside, KeptCorefile, Retention};
 use zone::{Candidate, Journaled, PeerSerial, Version, Zone, ZoneSet};
 use zonefile::follow::FileEvent;
 
@@ -128,6 +128,8 @@ pub enum Input {
     },
     /// The configuration changed.
     Configure(Box<Configure>),
+    /// This Corefile is in use from now on.
+    Corefile(KeptCorefile),
     /// An operator releases what is held of a zone.
     Release {
         /// The zone.
@@ -216,6 +218,15 @@ pub trait Store {
     /// When it is not durable.
     fn save_hold(&mut self, apex: &Name, hold: Option<&Hold>) -> Result<(), Self::Error> {
         let (_apex, _hold) = (apex, hold);
+        Ok(())
+    }
+
+    /// Stores a Corefile that is in use, unless it is the one stored last.
+    ///
+    /// # Errors
+    /// When it is not durable.
+    fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), Self::Error> {
+        let _corefile = corefile;
         Ok(())
     }
 
@@ -359,6 +370,8 @@ pub struct Pipeline<S> {
     have_followed: HaveFollowed,
     /// Zones whose holds are over and not yet forgotten by the store, and whether the failure was reported.
     over: BTreeMap<Name, bool>,
+    /// The Corefile in use, if it is not stored yet.
+    corefile: Option<KeptCorefile>,
     /// What people and the clock did, not stored yet.
     acts: WaitingActs,
 }
@@ -396,6 +409,7 @@ impl<S: Store> Pipeline<S> {
             awaited: BTreeSet::new(),
             have_followed: Box::new(|_| false),
             over: BTreeMap::new(),
+            corefile: None,
             acts: WaitingActs::default(),
         }
     }
@@ -504,6 +518,13 @@ impl<S: Store> Pipeline<S> {
             Input::File { source, event } => self.take_file(source, event),
             Input::Etcd { source, event } => self.take_etcd(source, event),
             Input::Configure(configure) => self.configure(*configure),
+            Input::Corefile(corefile) => {
+                let since_ms = self.now().ms;
+                self.corefile = Some(KeptCorefile {
+                    since_ms,
+                    ..corefile
+                });
+            }
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
             Input::Advance {
                 zone,

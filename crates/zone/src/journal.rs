@@ -19,6 +19,7 @@
 //! a | zone id (4) | seq (8) | part (4)   their step
 //! e | zone name | number (8)            an act: what somebody did to the zone ([`acts`])
 //! f | zone name | length (2) | key | part (2)   what the writer keeps beside the versions ([`beside`])
+//! t | root | length (2) | number (8) | part (2)   a Corefile that was in use ([`corefiles`])
 //! ```
 //!
 //! A zone is restored from a base and the steps after it. The base is the first step (stored as the nodes of its
@@ -36,6 +37,7 @@ mod beside;
 mod causes;
 mod codec;
 mod commit;
+mod corefiles;
 mod difference;
 mod garbage;
 mod head;
@@ -94,6 +96,7 @@ pub use crate::chain::Damage;
 pub use acts::{Act, Acts};
 pub use archive::Archived;
 pub use beside::Beside;
+pub use corefiles::KeptCorefile;
 pub use open_error::OpenError;
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};

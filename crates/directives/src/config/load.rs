@@ -18,7 +18,7 @@ use crate::catalog;
 use crate::config::block::{Role, ServerBlock};
 use crate::config::checks::check_all;
 use crate::config::zone::{self, ZoneKey};
-use crate::config::{listener, registry};
+use crate::config::{listener, registry, secret_words};
 use crate::root;
 use crate::tsig::shared_keys;
 
@@ -58,6 +58,8 @@ pub struct Loaded {
     pub warnings: Vec<Problem>,
     /// A hash of the text with its imports and environment, without comments and places.
     pub digest: String,
+    /// The text with its imports and environment, without comments and secrets.
+    pub text: String,
 }
 
 /// An invalid configuration. Its `Display` has one problem a line, without the warnings.
@@ -159,6 +161,7 @@ pub fn parse_text(
             config: Config { servers, namespace },
             warnings,
             digest,
+            text: corefile::text::of(&blocks, secret_words::hide),
         })
     } else {
         // A missing import and a missing `}` are no words of the text, so the digest has to include them.

@@ -20,6 +20,7 @@ pub(crate) mod mnemonic;
 pub(crate) mod nested;
 pub(crate) mod pattern;
 pub(crate) mod registry;
+pub(crate) mod secret_words;
 pub(crate) mod sources;
 pub(crate) mod written_zones;
 pub(crate) mod zone;

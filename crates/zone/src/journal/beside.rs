@@ -18,6 +18,28 @@ const LAST: u8 = 1;
 /// A key and its value; `None` removes the entry.
 pub type Beside = (Vec<u8>, Option<Vec<u8>>);
 
+/// The place of entries in the database: the start of their keys.
+pub(super) struct Place(Vec<u8>);
+
+impl Place {
+    /// The place of a zone's entries of a kind.
+    pub(super) fn of(kind: u8, apex: &Name) -> Self {
+        Self([&[kind], apex.to_lower().as_wire()].concat())
+    }
+
+    /// The range of the keys; the end is exclusive. No name goes on after its root, so no other zone is in it.
+    fn range(&self) -> [Vec<u8>; 2] {
+        let high = [&self.0[..], &[u8::MAX; 3]].concat();
+        [self.0.clone(), high]
+    }
+
+    /// The start of the keys of an entry.
+    fn entry(&self, own: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(own.len()).unwrap_or(u16::MAX);
+        [&self.0, &length.to_be_bytes()[..], own].concat()
+    }
+}
+
 impl Journal {
     /// Writes entries beside the versions of a zone, all or none. They are durable with the next version. A key has fewer
     /// than 2^16 octets.
@@ -26,18 +48,7 @@ impl Journal {
     /// [`StoreError`] when the database cannot be written.
     pub fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), StoreError> {
         let mut batch = Batch::default();
-        for (key, value) in entries {
-            let key = entry_key(apex, key);
-            let parts = parts_of(&key, value.as_deref());
-            let (low, high) = (part_key(&key, 0), part_key(&key, u16::MAX));
-            let old = self.store.range(&low, &high, usize::from(u16::MAX))?;
-            for (old, _) in old.iter().skip(parts.len()) {
-                batch.delete(old);
-            }
-            for (key, value) in parts {
-                batch.put(&key, value);
-            }
-        }
+        put(&self.store, &mut batch, &Place::of(BESIDE, apex), entries)?;
         self.store.write(batch)
     }
 
@@ -46,7 +57,7 @@ impl Journal {
     /// # Errors
     /// [`StoreError`] when the database cannot be read or written.
     pub fn forget_beside(&mut self, apex: &Name) -> Result<(), StoreError> {
-        let [low, high] = range_of(apex);
+        let [low, high] = Place::of(BESIDE, apex).range();
         loop {
             let entries = self.store.range(&low, &high, BATCH_ENTRIES)?;
             if entries.is_empty() {
@@ -69,29 +80,52 @@ impl Journal {
         apex: &Name,
         mut each: impl FnMut(&[u8], &[u8]),
     ) -> Result<Option<()>, StoreError> {
-        let (octets, done) = read(&self.store, apex, &mut each)?;
+        let (octets, done) = read(&self.store, &Place::of(BESIDE, apex), &mut each)?;
         self.reopening.bulk_octets += octets;
         Ok(done)
     }
 }
 
-/// The entries' own keys with their values, to `each`. Gives the octets that were read.
-fn read(
+/// Adds changes of entries to a batch.
+pub(super) fn put(
     store: &Store,
-    apex: &Name,
+    batch: &mut Batch,
+    place: &Place,
+    entries: &[Beside],
+) -> Result<(), StoreError> {
+    for (key, value) in entries {
+        let key = place.entry(key);
+        let parts = parts_of(&key, value.as_deref());
+        let (low, high) = (part_key(&key, 0), part_key(&key, u16::MAX));
+        let old = store.range(&low, &high, usize::from(u16::MAX))?;
+        for (old, _) in old.iter().skip(parts.len()) {
+            batch.delete(old);
+        }
+        for (key, value) in parts {
+            batch.put(&key, value);
+        }
+    }
+    Ok(())
+}
+
+/// The entries' own keys with their values, to `each`, up to the first damaged one. Gives the octets that were read, and
+/// `None` if one is damaged.
+pub(super) fn read(
+    store: &Store,
+    place: &Place,
     each: &mut impl FnMut(&[u8], &[u8]),
 ) -> Result<(u64, Option<()>), StoreError> {
-    let [zone, end] = range_of(apex);
+    let [low, high] = place.range();
     let mut octets = 0;
     let mut value = Vec::new();
     let mut next = 0;
-    for entry in store.entries(&zone, &end, BATCH_ENTRIES) {
+    for entry in store.entries(&low, &high, BATCH_ENTRIES) {
         let (key, part) = entry?;
         octets += part.len() as u64;
         let Some((flag, payload)) = unseal(&key, &part).and_then(|it| it.split_first()) else {
             return Ok((octets, None));
         };
-        let own = key.get(zone.len() + 2..key.len().saturating_sub(2));
+        let own = key.get(low.len() + 2..key.len().saturating_sub(2));
         let Some(own) = own.filter(|_| key.ends_with(&u16::to_be_bytes(next))) else {
             return Ok((octets, None));
         };
@@ -104,27 +138,6 @@ fn read(
         }
     }
     Ok((octets, (next == 0).then_some(())))
-}
-
-/// The start of the keys of a zone.
-fn zone_key(apex: &Name) -> Vec<u8> {
-    [&[BESIDE], apex.to_lower().as_wire()].concat()
-}
-
-/// The range of the keys of a zone: the end is exclusive. No name goes on after its root, so no other zone is in it.
-fn range_of(apex: &Name) -> [Vec<u8>; 2] {
-    let low = zone_key(apex);
-    let high = [&low[..], &[u8::MAX; 3]].concat();
-    [low, high]
-}
-
-/// The start of the keys of an entry.
-fn entry_key(apex: &Name, own: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(own.len()).unwrap_or(u16::MAX);
-    let mut key = zone_key(apex);
-    key.extend(length.to_be_bytes());
-    key.extend(own);
-    key
 }
 
 fn part_key(entry: &[u8], part: u16) -> Vec<u8> {

@@ -54,6 +54,8 @@ pub(super) const ARCHIVED: u8 = b'c';
 pub(super) const ACT: u8 = b'e';
 /// The kind of keys beside the versions.
 pub(super) const BESIDE: u8 = b'f';
+/// The kind of keys that hold Corefiles.
+pub(super) const COREFILE: u8 = b't';
 /// The kinds of keys that a zone has many of.
 pub(super) const MANY: [u8; 10] = [
     STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED,

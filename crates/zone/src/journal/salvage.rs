@@ -4,7 +4,9 @@
 //! the contents: loading checks every part and removes what is damaged.
 
 use crate::journal::BATCH_ENTRIES;
-use crate::journal::codec::{self, ACT, ARCHIVE, ARCHIVED, HEAD, OLDER, SNAPSHOT, STEP, ZONE};
+use crate::journal::codec::{
+    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, OLDER, SNAPSHOT, STEP, ZONE,
+};
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Store, StoreError};
 
@@ -24,7 +26,8 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
             copy.zone(id)?;
         }
     }
-    copy.acts()?;
+    copy.all(ACT)?;
+    copy.all(COREFILE)?;
     let Copy { batch, .. } = copy;
     to.write(batch)?;
     to.sync()
@@ -69,10 +72,10 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Copies the acts of all zones, up to the first unreadable entry.
-    fn acts(&mut self) -> Result<(), StoreError> {
-        let acts = self.from.entries(&[ACT], &[ACT + 1], PAGE);
-        for (key, value) in acts.map_while(Result::ok) {
+    /// Copies all entries of a kind, up to the first unreadable one.
+    fn all(&mut self, kind: u8) -> Result<(), StoreError> {
+        let entries = self.from.entries(&[kind], &[kind + 1], PAGE);
+        for (key, value) in entries.map_while(Result::ok) {
             self.batch.put(&key, value.to_vec());
             if self.batch.keys() >= BATCH_ENTRIES {
                 self.to.write(std::mem::take(&mut self.batch))?;

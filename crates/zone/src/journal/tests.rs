@@ -3,6 +3,7 @@
 mod acts;
 mod archive;
 mod beside;
+mod corefiles;
 mod folder;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -54,6 +54,35 @@ fn keys_are_separated_by_space_and_a_last_comma_goes_on() {
 }
 
 #[test]
+fn the_text_of_a_corefile_says_what_the_file_says_but_for_secrets() {
+    for text in [
+        "a b,\nc,d {\n}\n",
+        "a\nerrors\nlog\n",
+        "(s) {\n errors {\n stacktrace\n }\n}\na {\n import s\n}\nb { # of b\n import s\n log . \"{remote} #\\\"{type}\\\"\"\n}",
+        "a {\n template IN A {\n answer \"{{ .Name }} 60 IN A 10.0.0.1\"\n rcode \"\"\n }\n}\n",
+        "a:1053 {\n kubernetes {\n manifests \"my folder\"\n }\n health 127.0.0.1:8080 {\n }\n}\n",
+    ] {
+        let digest_and_text = |text: &str| match read(text) {
+            Ok(loaded) => (loaded.digest, loaded.text),
+            Err(rejected) => panic!("{text}: {rejected}"),
+        };
+        let (digest, said) = digest_and_text(text);
+        assert_eq!(digest_and_text(&said), (digest, said.clone()), "{said}");
+        assert!(!said.contains("# of"), "{said}");
+    }
+    let text = "a {\n tsig {\n secret k. MDEyMzQ1Njc4OWFiY2RlZg== hmac-sha256\n }\n}\nb {\n etcd {\n endpoint http://127.0.0.1:2379\n credentials user pass\n }\n}\n";
+    let said = read(text).unwrap().text;
+    assert!(
+        said.contains("        secret k. (key-7b95c91398cb469d) hmac-sha256\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("        credentials user (password)\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn commas_without_a_zone_are_errors() {
     check_problems(
         "a, {\n}\n",

@@ -1,0 +1,126 @@
+//! `show --corefile`, `diff --corefile`: the configuration behind a version.
+
+use std::io;
+
+use dns::Name;
+use serde_json::json;
+use similar::TextDiff;
+use zone::journal::KeptCorefile;
+
+use crate::error::{AuditError, Output, SCHEMA};
+use crate::moment::TimeText;
+use crate::past::Past;
+
+/// The digits of a digest in texts.
+const DIGEST_SHOWN: usize = 16;
+
+/// The Corefile of a version: the last one that was in use when it was published.
+struct Behind {
+    serial: u32,
+    time_ms: u64,
+    corefile: KeptCorefile,
+}
+
+impl Behind {
+    fn of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Self, AuditError> {
+        let (serial, time_ms) = past.moment(zone, seq)?;
+        let all = past.corefiles()?;
+        let first_ms = all.first().map(|it| it.since_ms);
+        let mut earlier = all.into_iter().rev();
+        let corefile = earlier.find(|it| it.since_ms <= time_ms);
+        let corefile = corefile.ok_or_else(|| AuditError::UnknownCorefile {
+            time: TimeText(time_ms),
+            known: first_ms.map_or_else(
+                || "none is kept".to_owned(),
+                |first_ms| {
+                    format!(
+                        "the first one that is kept was in use since {}",
+                        TimeText(first_ms)
+                    )
+                },
+            ),
+        })?;
+        Ok(Self {
+            serial: serial.encode(),
+            time_ms,
+            corefile,
+        })
+    }
+
+    /// Which one it is, in words.
+    fn title(&self, zone: &Name) -> String {
+        format!(
+            "the Corefile of {zone} {} of {}: in use since {}, SHA512 {:.DIGEST_SHOWN$}…",
+            self.serial,
+            TimeText(self.time_ms),
+            TimeText(self.corefile.since_ms),
+            self.corefile.digest
+        )
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Self {
+            serial,
+            time_ms,
+            corefile,
+        } = self;
+        json!({
+            "serial": serial,
+            "time": TimeText(*time_ms).to_string(),
+            "timeMs": time_ms,
+            "since": TimeText(corefile.since_ms).to_string(),
+            "sinceMs": corefile.since_ms,
+            "digest": corefile.digest,
+            "text": corefile.text,
+        })
+    }
+}
+
+/// Writes the Corefile of a version.
+pub(super) fn show(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let behind = Behind::of(past, zone, seq)?;
+    match output {
+        Output::Text => write!(out, "# {}\n{}", behind.title(zone), behind.corefile.text)?,
+        Output::Json => {
+            let mut line = behind.json();
+            line["schema"] = SCHEMA.into();
+            line["zone"] = zone.to_string().into();
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what differs between the Corefiles of two versions, as `diff -u` does. Nothing if it is the same one.
+pub(super) fn diff(
+    past: &dyn Past,
+    zone: &Name,
+    (from, to): (u64, u64),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let [from, to] = [Behind::of(past, zone, from)?, Behind::of(past, zone, to)?];
+    let changes = TextDiff::from_lines(&from.corefile.text, &to.corefile.text);
+    let mut changes = changes.unified_diff();
+    changes.header(&from.title(zone), &to.title(zone));
+    match output {
+        Output::Text => write!(out, "{changes}")?,
+        Output::Json => {
+            let line = json!({
+                "schema": SCHEMA,
+                "zone": zone.to_string(),
+                "from": from.json(),
+                "to": to.json(),
+                "diff": changes.to_string(),
+            });
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}

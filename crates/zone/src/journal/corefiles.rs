@@ -1,0 +1,100 @@
+//! The texts of the Corefiles that were in use, each since a time: the configuration behind a version.
+//!
+//! A text is an entry as those beside the versions are ([`beside`]), of the kind `t` and the root's name; its key is its
+//! number (8), its value the time (8), the length of the digest (2), the digest, and the text. It is synced when it is written.
+//! The oldest go when there are too many.
+
+use dns::Name;
+
+use crate::journal::beside::{self, Place};
+use crate::journal::codec::COREFILE;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::store::{Store, StoreError};
+use crate::journal::{Batch, Journal};
+
+/// So many texts are kept.
+const MOST: u64 = 1000;
+
+/// A Corefile that was in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptCorefile {
+    /// Since when, milliseconds since 1970 UTC.
+    pub since_ms: u64,
+    /// The digest of its words, with imports and environment.
+    pub digest: String,
+    /// What it says, with imports and environment, without comments and secrets.
+    pub text: String,
+}
+
+impl Journal {
+    /// Writes and syncs a Corefile that is in use from now on, unless it is the one written last.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is not durable.
+    pub fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), StoreError> {
+        let all = read(&self.store)?;
+        let last = all.last();
+        if last.is_some_and(|(_, last)| last.digest == corefile.digest) {
+            return Ok(());
+        }
+        let number = last.map_or(1, |(number, _)| number + 1);
+        let mut entries = vec![(number.to_be_bytes().to_vec(), Some(value_of(corefile)))];
+        if let Some(old) = number.checked_sub(MOST) {
+            entries.push((old.to_be_bytes().to_vec(), None));
+        }
+        let mut batch = Batch::default();
+        beside::put(&self.store, &mut batch, &place(), &entries)?;
+        self.store.write(batch)?;
+        self.store.sync()
+    }
+}
+
+impl Reader {
+    /// The Corefiles that are known, oldest first. A damaged one is left out, and those after it.
+    ///
+    /// # Errors
+    /// [`ReadError::Store`] when the database cannot be read.
+    pub fn corefiles(&self) -> Result<Vec<KeptCorefile>, ReadError> {
+        let all = read(&self.store)?.into_iter();
+        Ok(all.map(|(_, corefile)| corefile).collect())
+    }
+}
+
+fn place() -> Place {
+    Place::of(COREFILE, &Name::root())
+}
+
+fn read(store: &Store) -> Result<Vec<(u64, KeptCorefile)>, StoreError> {
+    let mut all = Vec::new();
+    beside::read(store, &place(), &mut |key, value| {
+        let number = key.try_into().map(u64::from_be_bytes).ok();
+        all.extend(number.zip(corefile_of(value)));
+    })?;
+    Ok(all)
+}
+
+fn value_of(corefile: &KeptCorefile) -> Vec<u8> {
+    let KeptCorefile {
+        since_ms,
+        digest,
+        text,
+    } = corefile;
+    let length = u16::try_from(digest.len()).unwrap_or(u16::MAX);
+    let mut value = since_ms.to_be_bytes().to_vec();
+    value.extend(length.to_be_bytes());
+    value.extend(digest.as_bytes());
+    value.extend(text.as_bytes());
+    value
+}
+
+fn corefile_of(value: &[u8]) -> Option<KeptCorefile> {
+    let (since_ms, rest) = value.split_first_chunk::<8>()?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (digest, text) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+    let text_of = |octets: &[u8]| String::from_utf8(octets.to_vec()).ok();
+    Some(KeptCorefile {
+        since_ms: u64::from_be_bytes(*since_ms),
+        digest: text_of(digest)?,
+        text: text_of(text)?,
+    })
+}
