@@ -73,6 +73,7 @@ mod schemas;
 mod situation_list;
 mod situations;
 mod soak;
+mod stories;
 mod support;
 mod tenants;
 mod tidy;

@@ -10,6 +10,7 @@ use ops::metrics as m;
 use ops::metrics::Sample;
 use ops::watch::FileWatch;
 use ring::rand::{SecureRandom, SystemRandom};
+use writer::change_of_corefile;
 use zone::journal::serial_files::write_durably;
 
 /// The file in the state folder that holds the digest.
@@ -61,7 +62,7 @@ impl Reloads {
     /// The change from the configuration in use to another; `None` if the text is the same.
     pub(crate) fn change(&self, digest: &str) -> Option<String> {
         let InUse { digest: used, .. } = &*self.used();
-        (used != digest).then(|| format!("the Corefile, SHA512 {digest:.16}…, before {used:.16}…"))
+        (used != digest).then(|| change_of_corefile(digest, used))
     }
 
     /// The configuration of the start is in use.

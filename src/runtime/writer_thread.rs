@@ -99,6 +99,10 @@ impl Store for JournalStore {
         Ok(self.journal.put_beside(apex, entries)?)
     }
 
+    fn put_beside_next(&mut self, apex: &Name, entries: Vec<Beside>) {
+        self.journal.put_beside_next(apex, entries);
+    }
+
     fn forget_beside(&mut self, apex: &Name) -> Result<(), Self::Error> {
         Ok(self.journal.forget_beside(apex)?)
     }

@@ -42,7 +42,6 @@ pub fn name_server(oracle: &Oracle<'_>, zone: &str) -> String {
 /// All rules that need no other name's contents.
 pub fn change(oracle: &mut Oracle<'_>) {
     drop_by_shape(oracle);
-    hidden_outside(oracle);
     external_ips(oracle);
     names_outside(oracle);
     times_outside(oracle);
@@ -244,37 +243,6 @@ fn object_of<'a>(oracle: &Oracle<'a>, name: &str) -> Option<&'a Value> {
     let (namespace, service) = (labels.next()?, labels.next()?);
     let is_it = |it: &&Value| name_of(it) == service && namespace_of(it) == namespace;
     oracle.cluster.of(kind).find(is_it)
-}
-
-/// Namespaces that labels hide are hidden outside too.
-fn hidden_outside(oracle: &mut Oracle<'_>) {
-    let Some(zone) = oracle
-        .set
-        .external
-        .filter(|_| oracle.set.says("namespace_labels"))
-    else {
-        return;
-    };
-    let inner = oracle.set.forward_zones()[0].clone();
-    let hidden: Vec<String> = oracle
-        .cluster
-        .namespace_names()
-        .filter(|namespace| {
-            let level = Question::new(&format!("{namespace}.svc.{inner}"), A);
-            oracle.theirs[&level].is_nxdomain()
-        })
-        .map(|namespace| format!("{namespace}.{zone}"))
-        .collect();
-    let keys: Vec<(String, u16)> = oracle
-        .data
-        .keys()
-        .filter(|(name, _)| hidden.iter().any(|namespace| is_below(name, namespace)))
-        .cloned()
-        .collect();
-    for key in keys {
-        oracle.note(&key.0, "external-hidden");
-        oracle.data.remove(&key);
-    }
 }
 
 /// Outside, all records have the TTL of the zone.

@@ -37,16 +37,6 @@ pub(super) const ROWS: &[Difference] = &[
         shown: Shown::Clusters,
     },
     Difference {
-        id: "external-hidden",
-        kind: Kind::Names,
-        what: "`k8s_external`, Services in namespaces that `namespace_labels` hides",
-        coredns: "answered",
-        ours: "NXDOMAIN",
-        why: "a hidden namespace has no names in any zone",
-        instead: "give the namespace the label",
-        shown: Shown::Clusters,
-    },
-    Difference {
         id: "port-address",
         kind: Kind::Names,
         what: "A, AAAA and CNAME at `_port._proto` names",

@@ -11,6 +11,7 @@ use zone::{Candidate, Version, Zone, next_serial};
 use crate::attribute::{Budget, name_vanished};
 use crate::cluster::Cluster;
 use crate::guard::{Now, Ready};
+use crate::memory::Portion;
 use crate::render::Rendering;
 use crate::zone_edit::ZoneDraft;
 use crate::{Pipeline, Store};
@@ -56,8 +57,14 @@ impl<S: Store> Pipeline<S> {
                 self.next_version(ready, now.ms)
             })
             .collect();
-        if !candidates.is_empty() && !self.write(candidates) {
-            return false;
+        if !candidates.is_empty() {
+            let facts = self.facts_of_commit();
+            if !self.write(candidates) {
+                return false;
+            }
+            for (place, portion) in facts {
+                self.clusters[place].saved(&portion, now.at);
+            }
         }
         self.seen.clear();
         let forgotten = self.forget_holds();
@@ -75,6 +82,19 @@ impl<S: Store> Pipeline<S> {
             }
         }
         self.commit_catalogs() && forgotten && noted
+    }
+
+    /// Has the next commit write the facts that it publishes. Gives them with the places of their clusters.
+    fn facts_of_commit(&mut self) -> Vec<(usize, Portion)> {
+        let mut all = Vec::new();
+        for (place, cluster) in self.clusters.iter_mut().enumerate() {
+            if let Some(mut portion) = cluster.portion_of_commit(&self.in_use) {
+                let entries = std::mem::take(&mut portion.entries);
+                self.store.put_beside_next(cluster.plan.home(), entries);
+                all.push((place, portion));
+            }
+        }
+        all
     }
 
     /// When the first held change is published by itself.

@@ -151,7 +151,7 @@ impl<S: Store> Pipeline<S> {
                 let now = self.clock.now();
                 let mut clusters = self.clusters.iter_mut();
                 let old = clusters.find(|it| it.plan.home() == cluster);
-                if old.is_some_and(|old| old.save_all(&mut self.store, now)) {
+                if old.is_some_and(|old| old.save_all(&mut self.store, &self.in_use, now)) {
                     loose.saved.insert(cluster.clone());
                 }
                 self.detach_cluster(cluster, loose);
@@ -378,12 +378,7 @@ impl<S: Store> Pipeline<S> {
 
     /// Names a change of the configuration as a cause of the next versions of some zones.
     fn note_change(&mut self, what: &str, is_touched: impl Fn(&Name) -> bool) {
-        let cause = Cause {
-            verb: Verb::Configured,
-            kind: None,
-            key: ObjectKey::new("", what),
-            origin: Origin::default(),
-        };
+        let cause = configured(what);
         for (zone, guard) in self.guarded() {
             if is_touched(zone.apex()) {
                 guard.note(cause.clone());
@@ -394,6 +389,16 @@ impl<S: Store> Pipeline<S> {
                 add_note(&mut catalog.notes, cause.clone());
             }
         }
+    }
+}
+
+/// The configuration as a cause.
+pub(super) fn configured(what: &str) -> Cause {
+    Cause {
+        verb: Verb::Configured,
+        kind: None,
+        key: ObjectKey::new("", what),
+        origin: Origin::default(),
     }
 }
 

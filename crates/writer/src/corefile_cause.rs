@@ -8,8 +8,14 @@ use provenance::{Cause, Verb};
 use crate::attribute::forget_unused;
 use crate::zone_edit::ZoneDraft;
 
+/// How a change of the Corefile is named, by the digests of the new one and of the one before.
+#[must_use]
+pub fn change_of_corefile(new: &str, old: &str) -> String {
+    format!("the Corefile, SHA512 {new:.16}…, before {old:.16}…")
+}
+
 /// Names changes of the Corefile as the causes of records. They take the place of the source, for records of the
-/// configuration, and of objects that were only read again, for records whose TTL alone changed: no object has a TTL.
+/// configuration, and of objects, for records whose TTL alone changed: no object has a TTL.
 /// For other records whose objects were only read again, or were missing then, they come first, unless it is known that these
 /// objects differ (`lists_are_exact`).
 pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_exact: bool) {
@@ -18,8 +24,13 @@ pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_
     }
     let is_read = |group: &Vec<Cause>| !group.is_empty() && group.iter().all(is_of_list);
     let read: Vec<bool> = draft.causes.iter().map(is_read).collect();
-    if read.contains(&true) {
-        let of_read = |tag: u32| usize::try_from(tag).is_ok_and(|tag| read.get(tag) == Some(&true));
+    // A key of etcd, which has a TTL, is of no kind.
+    let is_object =
+        |group: &Vec<Cause>| !group.is_empty() && group.iter().all(|cause| cause.kind.is_some());
+    let objects: Vec<bool> = draft.causes.iter().map(is_object).collect();
+    if objects.contains(&true) {
+        let of_object =
+            |tag: u32| usize::try_from(tag).is_ok_and(|tag| objects.get(tag) == Some(&true));
         let of_ttl = u32::try_from(draft.causes.len()).unwrap_or(0);
         let (removed, added) = (&draft.draft.removed, &draft.draft.added);
         let both =
@@ -28,7 +39,7 @@ pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_
             let mut new = RrList::with_capacity(list.as_octets().len());
             for mut rr in list {
                 let is_ttl = || both.iter().all(|it| it.contains(&without_ttl(rr)));
-                if of_read(rr.tag) && is_ttl() {
+                if of_object(rr.tag) && is_ttl() {
                     rr.tag = of_ttl;
                 }
                 new.push(rr);
@@ -106,8 +117,14 @@ mod tests {
     fn named(lists_are_exact: bool) -> [Vec<String>; 2] {
         let service = |verb, name| cause(verb, Some(Kind::Service), name);
         let mut inner = Edit::new(&contents("z.example.", 5, &[])).finish();
-        inner.removed = list(&[("ttl", 5, 0), ("ns", 5, 1), ("gone", 5, 2)]);
-        inner.added = list(&[("ttl", 9, 0), ("ns", 9, 1), ("new", 9, 0), ("own", 9, 3)]);
+        inner.removed = list(&[("ttl", 5, 0), ("ns", 5, 1), ("gone", 5, 2), ("again", 5, 3)]);
+        inner.added = list(&[
+            ("ttl", 9, 0),
+            ("ns", 9, 1),
+            ("new", 9, 0),
+            ("own", 9, 3),
+            ("again", 9, 3),
+        ]);
         let mut draft = ZoneDraft {
             draft: inner,
             causes: vec![
@@ -132,18 +149,17 @@ mod tests {
     #[test]
     fn a_change_of_the_corefile_is_named_for_what_it_changed_and_no_object_beside_it() {
         let [removed, added] = named(false);
-        assert_eq!(
-            removed,
-            ["the Corefile", "the Corefile", "the Corefile+away"]
-        );
-        let want = ["the Corefile", "the Corefile", "the Corefile+web", "web"];
+        let corefile = "the Corefile";
+        assert_eq!(removed, [corefile, corefile, "the Corefile+away", corefile]);
+        let want = [corefile, corefile, "the Corefile+web", "web", corefile];
         assert_eq!(added, want);
     }
 
     #[test]
     fn an_object_that_is_known_to_differ_is_named_alone() {
         let [removed, added] = named(true);
-        assert_eq!(removed, ["the Corefile", "the Corefile", "away"]);
-        assert_eq!(added, ["the Corefile", "the Corefile", "web", "web"]);
+        let corefile = "the Corefile";
+        assert_eq!(removed, [corefile, corefile, "away", corefile]);
+        assert_eq!(added, [corefile, corefile, "web", "web", corefile]);
     }
 }

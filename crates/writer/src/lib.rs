@@ -64,6 +64,7 @@ pub use acts::act_of_hold;
 pub use callers::Released;
 pub use cluster::{ClusterHandles, LiveTables};
 pub use configure::Configure;
+pub use corefile_cause::change_of_corefile;
 pub use gauges::ClusterGauges;
 pub use guard::{GateEvent, HoldOrder, Restored, Target, Waiting};
 pub use name::service_node;
@@ -273,6 +274,11 @@ pub trait Store {
         Ok(())
     }
 
+    /// Writes entries beside a zone's versions with the next commit, if that works.
+    fn put_beside_next(&mut self, apex: &Name, entries: Vec<Beside>) {
+        let (_apex, _entries) = (apex, entries);
+    }
+
     /// Removes all entries beside a zone's versions.
     ///
     /// # Errors
@@ -370,6 +376,8 @@ pub struct Pipeline<S> {
     have_followed: HaveFollowed,
     /// Zones whose holds are over and not yet forgotten by the store, and whether the failure was reported.
     over: BTreeMap<Name, bool>,
+    /// The digest of the Corefile in use; empty when unknown.
+    in_use: String,
     /// The Corefile in use, if it is not stored yet.
     corefile: Option<KeptCorefile>,
     /// What people and the clock did, not stored yet.
@@ -409,6 +417,7 @@ impl<S: Store> Pipeline<S> {
             awaited: BTreeSet::new(),
             have_followed: Box::new(|_| false),
             over: BTreeMap::new(),
+            in_use: String::new(),
             corefile: None,
             acts: WaitingActs::default(),
         }
@@ -520,6 +529,10 @@ impl<S: Store> Pipeline<S> {
             Input::Configure(configure) => self.configure(*configure),
             Input::Corefile(corefile) => {
                 let since_ms = self.now().ms;
+                for cluster in &mut self.clusters {
+                    cluster.memory.is_header_due = true;
+                }
+                self.in_use.clone_from(&corefile.digest);
                 self.corefile = Some(KeptCorefile {
                     since_ms,
                     ..corefile

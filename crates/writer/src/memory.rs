@@ -1,10 +1,10 @@
 //! The facts of the last version, kept beside it in the store: so the first lists of the next run tell what was done to
 //! which object meanwhile.
 //!
-//! They are written a second after a change at the earliest, in portions, when the writer has nothing else to do, and only
-//! while nothing of the cluster's zones is held: what waits is not published, so its objects are news for the next run, too.
-//! A crash may lose the last second of them. Then an object that changed in it counts as changed meanwhile; its records
-//! do not differ for that, so it is named nowhere.
+//! What a commit publishes is written with it, unless it is much. The rest, as after a first list, is written in portions, a
+//! second after the last ones at the earliest, when the writer has nothing else to do. Nothing is written while something of the cluster's
+//! zones is held: what waits is not published, so its objects are news for the next run, too. A crash may lose the last
+//! second of changes that made no version. Such an object counts as changed meanwhile; its records do not differ for that.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,9 +12,12 @@ use std::time::{Duration, Instant};
 use kubernetes::facts::stored::{FORM, decode, encode, stored_key};
 use kubernetes::facts::{Fact, Reselected, State};
 use provenance::FactKey;
+use zone::journal::Beside;
 
 use crate::cluster::Cluster;
 use crate::cluster::zone::ClusterZone;
+use crate::configure::configured;
+use crate::corefile_cause::change_of_corefile;
 use crate::guard::Holds;
 use crate::{Pipeline, Store};
 
@@ -34,10 +37,24 @@ pub(super) struct Memory {
     unsaved: BTreeSet<FactKey>,
     /// Whether the store has all others, with a header.
     is_whole: bool,
+    /// Whether the header is to be written again: another Corefile is in use.
+    pub(super) is_header_due: bool,
     /// When facts may be written again.
     next: Option<Instant>,
-    /// Whether the source was restarted by a change of the configuration when the store had all facts.
-    pub(super) is_restart: bool,
+    since: Since,
+}
+
+/// What the facts of the store are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Since {
+    /// The first lists of a run.
+    #[default]
+    Start,
+    /// The lists of a source that a change of the configuration restarted.
+    Restart {
+        /// Whether the store had all facts then.
+        is_saved: bool,
+    },
 }
 
 impl Memory {
@@ -45,19 +62,23 @@ impl Memory {
     /// its facts.
     pub(super) fn restarted(is_saved: bool) -> Self {
         Self {
-            is_restart: is_saved,
+            since: Since::Restart { is_saved },
             ..Self::default()
         }
     }
 }
 
-/// The header of facts that were read so.
-fn header(selection: &str) -> Vec<u8> {
-    format!("{FORM} {selection}").into_bytes()
+/// What the facts of the last run were.
+struct Remembered {
+    state: State,
+    /// The digest of the Corefile by which they were published.
+    corefile: String,
+    /// What was read.
+    selection: String,
 }
 
-/// The facts of the last run, with what was read then; `None` if they are not known.
-fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<(State, String)> {
+/// The facts of the last run; `None` if they are not known.
+fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<Remembered> {
     let mut header = None;
     let mut state = State::new(cluster.plan.kinds);
     let mut facts: Vec<Fact> = Vec::new();
@@ -77,9 +98,14 @@ fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<(State, String)> {
     });
     state.recall(facts);
     let header = header?;
-    let (form, selection) = header.split_once(' ')?;
+    let (form, rest) = header.split_once(' ')?;
+    let (corefile, selection) = rest.split_once(' ')?;
     let is_ours = is_sound && done && form == FORM.to_string();
-    is_ours.then(|| (state, selection.to_owned()))
+    is_ours.then(|| Remembered {
+        state,
+        corefile: corefile.to_owned(),
+        selection: selection.to_owned(),
+    })
 }
 
 impl Cluster {
@@ -94,50 +120,87 @@ impl Cluster {
 
     /// Whether there are facts to write, unless something is held.
     fn has_unsaved(&self) -> bool {
-        !self.memory.unsaved.is_empty() || self.state.is_touched()
+        let Memory {
+            unsaved,
+            is_header_due,
+            is_asked,
+            ..
+        } = &self.memory;
+        !unsaved.is_empty() || self.state.is_touched() || (*is_header_due && *is_asked)
     }
 
-    /// Takes in the facts of the last run, before the first list.
-    pub(super) fn recall<S: Store>(&mut self, store: &mut S) {
+    /// Takes in the facts of the last run, before the first list. `corefile`: the digest of the one in use.
+    pub(super) fn recall<S: Store>(&mut self, store: &mut S, corefile: &str) {
         if std::mem::replace(&mut self.memory.is_asked, true) {
             return;
         }
         let home = self.plan.home().clone();
-        let Some((state, selection)) = read(store, self) else {
+        let Some(remembered) = read(store, self) else {
             if let Err(error) = store.forget_beside(&home) {
                 tracing::debug!(zone = %home, %error, "the facts of an earlier run cannot be removed");
             }
             return;
         };
-        self.state = state;
-        let is_same = selection == self.plan.selection;
-        if !is_same || self.memory.is_restart {
+        self.state = remembered.state;
+        // A restarted source has the changes that wait in its guards.
+        if self.memory.since == Since::Start {
+            self.note_corefile(corefile, &remembered.corefile);
+        }
+        let is_alone = self.memory.since == Since::Restart { is_saved: true };
+        let is_same = remembered.selection == self.plan.selection;
+        if !is_same || is_alone {
             self.state.reselect(Reselected {
                 source: self.plan.source.as_str().into(),
-                is_alone: self.memory.is_restart,
+                is_alone,
             });
         }
         self.memory.is_whole = is_same;
-        self.is_exact = is_same || self.memory.is_restart;
+        self.is_exact = is_same || is_alone;
     }
 
-    /// Whether the facts are those of the published versions: nothing waits or is held.
+    /// Names the change from the Corefile by which the facts were published to the one in use, which may have waited over
+    /// several runs, in place of what is known of the last run's.
+    fn note_corefile(&mut self, new: &str, old: &str) {
+        let change = (new != old).then(|| configured(&change_of_corefile(new, old)));
+        for zone in &mut self.zones {
+            zone.guard.notes.retain(|note| !note.is_configured());
+            if let Some(cause) = &change {
+                zone.guard.note(cause.clone());
+            }
+        }
+    }
+
+    /// Whether nothing of the zones waits or is held after this commit.
+    fn is_free(&self) -> bool {
+        let is_free =
+            |zone: &ClusterZone| zone.guard.holds() == Holds::Nothing && !zone.guard.is_on_hold();
+        self.state.is_synced() && self.zones.iter().all(is_free)
+    }
+
+    /// Whether the facts are those of the published versions.
     fn is_published(&self) -> bool {
-        let is_free = |zone: &ClusterZone| {
-            zone.guard.holds() == Holds::Nothing && zone.guard.standing().is_none()
-        };
-        self.state.is_synced() && !self.is_due() && self.zones.iter().all(is_free)
+        !self.is_due() && self.is_free()
     }
 
-    /// The next facts for the store; `None` if there are none to write now.
-    fn portion(&mut self) -> Option<Portion> {
-        if !self.is_published() {
+    /// The facts that a commit publishes, if they are few and all that the store lacks.
+    pub(super) fn portion_of_commit(&mut self, corefile: &str) -> Option<Portion> {
+        if !self.is_free() {
             return None;
         }
+        self.portion(corefile).filter(|portion| portion.is_last)
+    }
+
+    /// The next facts for the store; `None` if there are none.
+    fn portion(&mut self, corefile: &str) -> Option<Portion> {
         self.memory.unsaved.append(&mut self.state.take_touched());
         let due = self.memory.unsaved.iter().take(PORTION);
         let due: Vec<FactKey> = due.cloned().collect();
-        if due.is_empty() && self.memory.is_whole {
+        let Memory {
+            is_whole,
+            is_header_due,
+            ..
+        } = self.memory;
+        if due.is_empty() && is_whole && !is_header_due {
             return None;
         }
         let is_last = due.len() == self.memory.unsaved.len();
@@ -146,8 +209,9 @@ impl Cluster {
             (stored_key(key), fact.as_ref().and_then(encode))
         };
         let mut entries: Vec<_> = due.iter().map(entry).collect();
-        if is_last && !self.memory.is_whole {
-            entries.push((HEADER.to_vec(), Some(header(&self.plan.selection))));
+        if is_last && (!is_whole || is_header_due) {
+            let header = format!("{FORM} {corefile} {}", self.plan.selection);
+            entries.push((HEADER.to_vec(), Some(header.into_bytes())));
         }
         Some(Portion {
             due,
@@ -157,8 +221,11 @@ impl Cluster {
     }
 
     /// Writes the next facts. Whether there are more to write at once.
-    fn save<S: Store>(&mut self, store: &mut S, now: Instant) -> bool {
-        let Some(portion) = self.portion() else {
+    fn save<S: Store>(&mut self, store: &mut S, corefile: &str, now: Instant) -> bool {
+        if !self.is_published() {
+            return false;
+        }
+        let Some(portion) = self.portion(corefile) else {
             return false;
         };
         if let Err(error) = store.put_beside(self.plan.home(), &portion.entries) {
@@ -166,27 +233,38 @@ impl Cluster {
             self.memory.next = Some(now + PAUSE);
             return false;
         }
-        for key in &portion.due {
-            self.memory.unsaved.remove(key);
-        }
-        self.memory.is_whole |= portion.is_last;
-        if portion.is_last {
-            self.memory.next = Some(now + PAUSE);
-        }
+        self.saved(&portion, now);
         !portion.is_last
     }
 
+    /// The store has these facts now.
+    pub(super) fn saved(&mut self, portion: &Portion, now: Instant) {
+        for key in &portion.due {
+            self.memory.unsaved.remove(key);
+        }
+        if portion.is_last {
+            self.memory.is_whole = true;
+            self.memory.is_header_due = false;
+            self.memory.next = Some(now + PAUSE);
+        }
+    }
+
     /// Writes all facts that the store lacks. Whether it has all of them then.
-    pub(super) fn save_all<S: Store>(&mut self, store: &mut S, now: Instant) -> bool {
-        while self.save(store, now) {}
+    pub(super) fn save_all<S: Store>(
+        &mut self,
+        store: &mut S,
+        corefile: &str,
+        now: Instant,
+    ) -> bool {
+        while self.save(store, corefile, now) {}
         self.memory.is_whole && self.is_published() && self.memory.unsaved.is_empty()
     }
 }
 
 /// What is written at once.
-struct Portion {
+pub(super) struct Portion {
     due: Vec<FactKey>,
-    entries: Vec<zone::journal::Beside>,
+    pub(super) entries: Vec<Beside>,
     /// Whether the store has all facts then.
     is_last: bool,
 }
@@ -199,7 +277,7 @@ impl<S: Store> Pipeline<S> {
         let due = self.clusters.iter_mut().filter(is_time);
         let mut more = false;
         for cluster in due {
-            more |= cluster.save(&mut self.store, now);
+            more |= cluster.save(&mut self.store, &self.in_use, now);
         }
         more
     }
@@ -214,7 +292,7 @@ impl<S: Store> Pipeline<S> {
     pub(super) fn save_all_facts(&mut self) {
         let now = self.clock.now();
         for cluster in &mut self.clusters {
-            cluster.save_all(&mut self.store, now);
+            cluster.save_all(&mut self.store, &self.in_use, now);
         }
     }
 }

@@ -32,7 +32,7 @@ impl<S: Store> Pipeline<S> {
             } => {
                 let triggered = Triggered::of(&change, triggered);
                 if matches!(change, Change::Listed(..)) {
-                    cluster.recall(&mut self.store);
+                    cluster.recall(&mut self.store, &self.in_use);
                 }
                 // A change without effect has no latency.
                 if cluster.apply(change, now_ms) {

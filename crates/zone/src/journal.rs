@@ -263,6 +263,8 @@ pub struct Journal {
     damaged_commits: u32,
     /// How often in a row the upkeep failed because of damage.
     damaged_upkeep: u32,
+    /// Entries beside the versions of zones that the next commit writes.
+    beside_next: Vec<(Name, Vec<Beside>)>,
     /// Whether this run may publish versions ([`Self::begin`]).
     is_begun: bool,
 }
@@ -343,6 +345,7 @@ impl Journal {
             reopening: Reopening::default(),
             damaged_commits: 0,
             damaged_upkeep: 0,
+            beside_next: Vec::new(),
             is_begun: false,
         };
         Ok((journal, OpenReport { notes }))
@@ -485,7 +488,9 @@ impl Journal {
             return Ok(Vec::new());
         }
         let before = self.store.keys_written();
-        if let Err(error) = self.write(&candidates) {
+        let written = self.write(&candidates);
+        self.beside_next.clear();
+        if let Err(error) = written {
             return Err((error, candidates));
         }
         // Upkeep comes after the commit, so its failure does not fail the commit. When commits leave no idle time,

@@ -9,7 +9,7 @@ const ID_OCTETS: usize = 8;
 
 /// What stands in place of a secret word: of a key the start of its hash, so that two keys can be told apart. A password
 /// could be guessed from a hash. See [`corefile::text::Hide`].
-pub fn hide(directive: &str, line: &str, place: usize, word: &str) -> Option<String> {
+pub(crate) fn hide(directive: &str, line: &str, place: usize, word: &str) -> Option<String> {
     match (directive, line, place) {
         ("tsig", "secret", 1) => {
             let mut id = String::from("(key-");

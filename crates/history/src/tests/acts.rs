@@ -54,7 +54,7 @@ fn acts_stand_in_the_log_by_time_and_are_entries_as_versions_are() {
     let text = log(None, None, None);
     assert_eq!(entries(&text), all);
     assert!(text.contains(
-        "z. 101 2026-11-21T14:00:01.500Z frozen until 2026-11-21T14:00:02.000Z, by alice\\u{a}bob\n"
+        "z. 101 2026-11-21T14:00:01.500Z frozen until 2026-11-21T14:00:02.000Z, by alice\\nbob\n"
     ));
     assert_eq!(entries(&log(None, None, Some(3))), all[..3]);
     let late = log(Some("2026-11-21T14:00:01.700Z"), None, None);

@@ -229,39 +229,81 @@ fn without_facts_of_the_last_run_all_objects_of_a_service_are_named() {
 }
 
 #[test]
-fn facts_are_written_once_a_second_and_only_while_nothing_is_held() {
+fn facts_are_written_with_their_version_and_others_once_a_second() {
     let mut run = Run::first(&plan(), &database());
     let kept = |run: &Run| -> usize {
         let all = run.beside.lock().unwrap();
         all.values().map(BTreeMap::len).sum()
     };
-    assert_eq!(kept(&run), 0);
-    assert!(!run.pipeline.save_facts());
     // Six objects and the header.
     assert_eq!(kept(&run), 7);
-    let more = |run: &mut Run, name: &str| {
-        feed(&mut run.pipeline, Change::Applied(headless(name, 1)));
-        assert!(run.pipeline.commit());
-        run.pipeline.save_facts();
+    let apply = |run: &mut Run, fact: Fact| {
+        feed(&mut run.pipeline, Change::Applied(fact));
+        run.pipeline.commit()
     };
-    more(&mut run, "new");
-    assert_eq!(kept(&run), 7);
+    // A version, and its facts with it. A refused one has none.
+    assert!(apply(&mut run, slice("db-3", "db", 1, &[7])));
+    assert_eq!(kept(&run), 8);
+    run.pipeline.store.refusals = 1;
+    assert!(!apply(&mut run, slice("db-4", "db", 1, &[8])));
+    assert_eq!(kept(&run), 8);
+    assert!(run.pipeline.commit());
+    assert_eq!(kept(&run), 9);
+    // A Service without endpoints makes no version.
+    assert!(apply(&mut run, headless("new", 1)));
+    run.pipeline.save_facts();
+    assert_eq!(kept(&run), 9);
     assert!(run.pipeline.facts_due().is_some());
     run.clock.advance(1);
     run.pipeline.save_facts();
-    assert_eq!(kept(&run), 8);
+    assert_eq!(kept(&run), 10);
     assert_eq!(run.pipeline.facts_due(), None);
     // A failure is made up for.
     run.clock.advance(1);
-    feed(&mut run.pipeline, Change::Applied(headless("newer", 1)));
-    assert!(run.pipeline.commit());
+    assert!(apply(&mut run, headless("newer", 1)));
     run.pipeline.store.refusals = 1;
     run.pipeline.save_facts();
-    assert_eq!(kept(&run), 8);
+    assert_eq!(kept(&run), 10);
     run.pipeline.store.refusals = 0;
     run.clock.advance(1);
     run.pipeline.save_facts();
-    assert_eq!(kept(&run), 9);
+    assert_eq!(kept(&run), 11);
+}
+
+#[test]
+fn many_facts_are_written_in_portions_after_their_version() {
+    let many = (0..600).map(|number| headless(&format!("s{number}"), 1));
+    let mut run = Run::first(&plan(), &objects(many));
+    let kept = |run: &Run| -> usize {
+        let all = run.beside.lock().unwrap();
+        all.values().map(BTreeMap::len).sum()
+    };
+    assert_eq!(kept(&run), 0);
+    let mut portions = vec![kept(&run)];
+    while run.pipeline.save_facts() {
+        portions.push(kept(&run));
+    }
+    portions.push(kept(&run));
+    // The header comes last: without it they do not count.
+    assert_eq!(portions, [0, 256, 512, 602]);
+}
+
+#[test]
+fn after_a_crash_what_was_published_before_it_is_no_news() {
+    let mut run = Run::first(&plan(), &database());
+    run.pipeline.save_facts();
+    let mut scaled = database();
+    scaled.extend(objects([slice("db-1", "db", 2, &[1])]));
+    run.see(&scaled);
+    // Nothing more is written; then another slice of the Service is scaled.
+    let Run { world, beside, .. } = run;
+    let mut next = Run::start(&world, &beside);
+    scaled.extend(objects([slice("db-2", "db", 2, &[3, 4])]));
+    next.see(&scaled);
+    assert_eq!(
+        next.all_named(FORWARD),
+        set(&["listed EndpointSlice a/db-2"])
+    );
 }
 
 #[test]
@@ -366,16 +408,60 @@ fn causes_02_what_is_hidden_by_a_list_of_namespaces_names_the_corefile_alone() {
 
 #[test]
 fn a_corefile_that_was_changed_meanwhile_is_named_beside_what_is_missing() {
-    let first = Run::first(&plan(), &database());
+    let mut first = Run::first(&plan(), &database());
+    use_corefile(&mut first, "one");
     let (mut world, beside) = first.end();
     world.plan.selection = "fewer".into();
     let mut next = Run::start(&world, &beside);
-    next.pipeline = next.pipeline.with_change(Some("the Corefile"));
+    use_corefile(&mut next, "two");
     let mut fewer = database();
     fewer.retain(|key, _| &*key.key.name != "db-2");
     next.see(&fewer);
-    let want = ["configured  the Corefile", "vanished EndpointSlice a/db-2"];
+    let change = format!("configured  {}", change_of_corefile("two", "one"));
+    let want = [&*change, "vanished EndpointSlice a/db-2"];
     assert_eq!(next.all_named(FORWARD), set(&want));
+}
+
+/// The Corefile with this digest is in use from now on.
+fn use_corefile(run: &mut Run, digest: &str) {
+    run.pipeline.take(Input::Corefile(KeptCorefile {
+        since_ms: 0,
+        digest: digest.into(),
+        text: String::new(),
+    }));
+}
+
+#[test]
+fn a_change_of_the_corefile_that_waited_over_a_restart_is_named_when_it_is_published() {
+    let mut run = Run::first(&plan(), &database());
+    use_corefile(&mut run, "one");
+    // It changes nothing, and is written all the same.
+    use_corefile(&mut run, "two");
+    assert!(run.pipeline.facts_due().is_some());
+    let (mut world, beside) = run.end();
+    world.plan.ttl = Ttl::decode(77);
+    // As far as the process knows the Corefile is that of the last run.
+    let mut next = Run::start(&world, &beside);
+    use_corefile(&mut next, "three");
+    next.see(&database());
+    let change = change_of_corefile("three", "two");
+    assert_eq!(
+        next.all_named(FORWARD),
+        [format!("configured  {change}")].into()
+    );
+    // It is named once.
+    let mut scaled = database();
+    scaled.extend(objects([slice("db-1", "db", 2, &[1])]));
+    let mut last = {
+        let (world, beside) = next.end();
+        Run::start(&world, &beside)
+    };
+    use_corefile(&mut last, "three");
+    last.see(&scaled);
+    assert_eq!(
+        last.all_named(FORWARD),
+        set(&["listed EndpointSlice a/db-1"])
+    );
 }
 
 #[test]
@@ -387,7 +473,7 @@ fn facts_of_another_form_or_damaged_ones_count_for_nothing() {
             let mut all = beside.lock().unwrap();
             let kept = all.values_mut().next().unwrap();
             match damage {
-                "form" => drop(kept.insert(Vec::new(), b"999 all".to_vec())),
+                "form" => drop(kept.insert(Vec::new(), b"999  all".to_vec())),
                 "header" => drop(kept.remove(&Vec::new())),
                 _ => drop(kept.insert(b"\x01a\0web".to_vec(), b"?".to_vec())),
             }
@@ -399,7 +485,7 @@ fn facts_of_another_form_or_damaged_ones_count_for_nothing() {
         let all = beside.lock().unwrap();
         let kept = all.values().next().unwrap();
         assert_eq!(kept.len(), 7, "{damage}");
-        assert_eq!(kept[&Vec::new()], b"1 all", "{damage}");
+        assert_eq!(kept[&Vec::new()], b"1  all", "{damage}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Entries beside the versions: what the writer of some zones wants to know again after a restart.
 //!
-//! The journal does not look into them. They are no history and no promise: they are written without a sync, and when
-//! one of a zone is damaged, all of the zone count as unknown.
+//! The journal does not look into them. They are no history and no promise: they are written with a commit, or between
+//! commits without a sync, and when one of a zone is damaged, all of the zone count as unknown.
 //!
 //! Key: `f`, the zone's name in wire form, the length of the entry's own key (2), that key, the part (2). A value has a
 //! flag, whether it is the last part, and the octets.
@@ -50,6 +50,19 @@ impl Journal {
         let mut batch = Batch::default();
         put(&self.store, &mut batch, &Place::of(BESIDE, apex), entries)?;
         self.store.write(batch)
+    }
+
+    /// Writes entries beside the versions of a zone with the next commit, if that works: in the same batch.
+    pub fn put_beside_next(&mut self, apex: &Name, entries: Vec<Beside>) {
+        self.beside_next.push((apex.clone(), entries));
+    }
+
+    /// Adds the entries of the next commit to its batch.
+    pub(super) fn add_beside(&self, batch: &mut Batch) -> Result<(), StoreError> {
+        for (apex, entries) in &self.beside_next {
+            put(&self.store, batch, &Place::of(BESIDE, apex), entries)?;
+        }
+        Ok(())
     }
 
     /// Removes all entries beside the versions of a zone.

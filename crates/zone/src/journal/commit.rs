@@ -131,6 +131,7 @@ impl Journal {
         let mut touched: BTreeMap<Name, Stored> = BTreeMap::new();
         let mut garbage = Vec::new();
         let mut last = Batch::default();
+        self.add_beside(&mut last)?;
         let mut entries = Vec::new();
         for candidate in candidates {
             let apex = candidate.version().contents.apex();

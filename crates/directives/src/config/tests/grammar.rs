@@ -59,7 +59,7 @@ fn the_text_of_a_corefile_says_what_the_file_says_but_for_secrets() {
         "a b,\nc,d {\n}\n",
         "a\nerrors\nlog\n",
         "(s) {\n errors {\n stacktrace\n }\n}\na {\n import s\n}\nb { # of b\n import s\n log . \"{remote} #\\\"{type}\\\"\"\n}",
-        "a {\n template IN A {\n answer \"{{ .Name }} 60 IN A 10.0.0.1\"\n rcode \"\"\n }\n}\n",
+        "a {\n template IN A {\n answer \"{{ .Name }} 60 IN A 10.0.0.1\"\n rcode NXDOMAIN\n }\n}\n",
         "a:1053 {\n kubernetes {\n manifests \"my folder\"\n }\n health 127.0.0.1:8080 {\n }\n}\n",
     ] {
         let digest_and_text = |text: &str| match read(text) {

@@ -92,3 +92,22 @@ fn one_damaged_or_missing_part_makes_all_of_the_zone_unknown() {
         }
     }
 }
+
+#[test]
+fn entries_of_a_commit_are_written_with_it_or_not_at_all() {
+    let mut bench = Bench::new();
+    let entry = |text: &[u8]| vec![(b"a".to_vec(), Some(text.to_vec()))];
+    bench.journal().put_beside_next(&apex(), entry(b"one"));
+    assert_eq!(read(&mut bench, &apex()), Some(All::new()));
+    let first = large_steps::with_owners(None, 0..3, 1);
+    bench.put(first);
+    let want = |text: &[u8]| Some(All::from([(b"a".to_vec(), text.to_vec())]));
+    assert_eq!(read(&mut bench, &apex()), want(b"one"));
+    let next = large_steps::with_owners(bench.version.as_ref(), 1..2, 2);
+    bench.journal().put_beside_next(&apex(), entry(b"two"));
+    bench.journal().store.refuse_next();
+    assert!(bench.journal().commit(vec![next]).is_err());
+    let next = large_steps::with_owners(bench.version.as_ref(), 1..2, 2);
+    bench.put(next);
+    assert_eq!(read(&mut bench, &apex()), want(b"one"));
+}
