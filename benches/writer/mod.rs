@@ -155,6 +155,7 @@ impl Subject {
             Journal::open(folder.path(), Arc::new(move || millis(wall.wall()))).unwrap();
         let plan = ClusterPlan {
             source: "bench".into(),
+            selection: String::new(),
             forward: vec![zone_plan("cluster.local.", true)],
             reverse: reverse.iter().map(|apex| zone_plan(apex, false)).collect(),
             front: Front::default(),

@@ -158,12 +158,7 @@ impl Process {
         sockets: Vec<ControlSocket>,
         sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
-        let Loaded {
-            config,
-            digest,
-            text,
-            ..
-        } = loaded;
+        let (config, digest, text) = (loaded.config, loaded.digest, loaded.text);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
         let plan = Plan::new(&config, &interface_addresses);

@@ -9,7 +9,7 @@ use zone::journal::Archived;
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
 use crate::moment::{Moment, TimeText};
-use crate::order::{carry_out, until_ms, with_reason};
+use crate::order::until_ms;
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
 use crate::{
@@ -264,8 +264,7 @@ pub fn answer(
             answer_diff(past, (zone, from, to.as_deref()), output, out)
         }
         Request::Corefile { zone } => {
-            let (zone, moment) = zone_and_moment(past, zone)?;
-            let seq = version_at(past, &zone, moment)?;
+            let (zone, seq) = version_of(past, zone)?;
             corefile::show(past, &zone, seq, output, out)
         }
         Request::Corefiles { zone, from, to } => {
@@ -274,9 +273,8 @@ pub fn answer(
             corefile::diff(past, &zone, range, output, out)
         }
         Request::Blame { zone, name } => {
-            let (zone, moment) = zone_and_moment(past, zone)?;
+            let (zone, seq) = version_of(past, zone)?;
             let name = name_in(std::slice::from_ref(&zone), name)?;
-            let seq = version_at(past, &zone, moment)?;
             blame::write(past, &zone, seq, name.as_ref(), output, out)
         }
         Request::Verify { zone, anchors } => {
@@ -287,10 +285,7 @@ pub fn answer(
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
         Request::Status => status::write(&status_with_histories(past)?, output, out),
-        Request::Standing => {
-            let status = past.status().ok_or(AuditError::NoServer)?;
-            status::write(&status, output, out)
-        }
+        Request::Standing => status::write(&standing(past)?, output, out),
         Request::Why { name, rtype } => {
             let rtype = rtype.as_deref().unwrap_or("A").parse()?;
             why::write(past, &Name::parse(name)?, rtype, output, out)
@@ -305,22 +300,10 @@ pub fn answer(
             zone,
             order,
             reason,
-            with_reverse: true,
+            with_reverse,
         } => {
-            let zone = Name::parse(zone)?.to_lower();
-            let orders = orders_of(past, zone, order)?;
+            let orders = orders_of(past, Name::parse(zone)?.to_lower(), order, *with_reverse)?;
             group::carry_out_all(past, orders, (asker, reason.as_deref()), output, out)
-        }
-        Request::Order {
-            zone,
-            order,
-            reason,
-            with_reverse: false,
-        } => {
-            let zone = Name::parse(zone)?.to_lower();
-            let order = order_of(past, &zone, order)?;
-            let by = with_reason(past, &zone, asker, reason.as_deref())?;
-            carry_out(past, &zone, (order, &by), output, out)
         }
     }
 }
@@ -338,10 +321,16 @@ fn answer_show(
         let name = name_in(std::slice::from_ref(&zone), name)?;
         return waiting::show(past, &zone, name.as_ref(), output, out);
     }
-    let (zone, moment) = zone_and_moment(past, zone)?;
+    let (zone, seq) = version_of(past, zone)?;
     let name = name_in(std::slice::from_ref(&zone), name)?;
-    let seq = version_at(past, &zone, moment)?;
     show::write(past, &zone, seq, name.as_ref(), output, out)
+}
+
+/// The zone and the number of the version that `ZONE[@SERIAL|@TIME]` names.
+fn version_of(past: &dyn Past, text: &str) -> Result<(Name, u64), AuditError> {
+    let (zone, moment) = zone_and_moment(past, text)?;
+    let seq = version_at(past, &zone, moment)?;
+    Ok((zone, seq))
 }
 
 /// Compares two versions of a zone.
@@ -370,9 +359,14 @@ fn range_of(
     Ok((from, to))
 }
 
+/// The status, without the stored histories.
+fn standing(past: &dyn Past) -> Result<status::Status, AuditError> {
+    past.status().ok_or(AuditError::NoServer)
+}
+
 /// The status, with the extent of the stored histories.
 fn status_with_histories(past: &dyn Past) -> Result<status::Status, AuditError> {
-    let mut status = past.status().ok_or(AuditError::NoServer)?;
+    let mut status = standing(past)?;
     for line in &mut status.zones {
         line.history = past.history(&Name::parse(&line.zone)?);
     }
@@ -452,13 +446,17 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, Au
     })
 }
 
-/// The orders about a zone and its reverse zones that a text means.
+/// The orders about a zone, and about its reverse zones if these are meant, too, that a text means.
 fn orders_of(
     past: &dyn Past,
     zone: Name,
     order: &OrderText,
+    with_reverse: bool,
 ) -> Result<Vec<(Name, Order)>, AuditError> {
     let own = order_of(past, &zone, order)?;
+    if !with_reverse {
+        return Ok(vec![(zone, own)]);
+    }
     // The reverse zones go back to the time of the version, under serials of their own.
     let of_reverse = match (order, own) {
         (OrderText::Rollback { to: _, time }, Order::Rollback { seq, .. }) => {

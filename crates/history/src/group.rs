@@ -1,4 +1,4 @@
-//! An order about a zone and its reverse zones.
+//! Orders about a zone, or about a zone and its reverse zones.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::error::{AuditError, Output};
 use crate::order::{carry_out, with_reason};
 use crate::past::{Order, Past};
 
-/// Carries out the orders about several zones, and writes the results. One that fails does not stop the others.
+/// Carries out the orders, and writes the results. One that fails does not stop the others.
 ///
 /// # Errors
 /// When a zone needs a reason, and nothing was done; or the first failure, after all were tried.
@@ -42,8 +42,9 @@ fn keep_held(past: &dyn Past, orders: &mut Vec<(Name, Order)>) {
         *order != Order::Release
             || line.is_some_and(|line| line.held.is_some() || line.order.is_some())
     };
-    match orders.iter().any(is_of_use) {
-        true => orders.retain(is_of_use),
-        false => orders.truncate(1),
+    if orders.iter().any(is_of_use) {
+        orders.retain(is_of_use);
+    } else {
+        orders.truncate(1);
     }
 }

@@ -172,6 +172,17 @@ pub(super) fn write(
         let entry = track.next(past, filter)?;
         next.extend(entry.map(|(time, entry)| (time, Reverse(place), entry)));
     }
+    write_ends(past, &tracks, (filter, written), output, out)
+}
+
+/// Writes what is to be said after so many entries: where nothing is found, what is condensed, where the history begins.
+fn write_ends(
+    past: &dyn Past,
+    tracks: &[Track<'_>],
+    (filter, written): (&Filter, u64),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     let cut: Vec<&Track<'_>> = tracks.iter().filter(|track| track.is_cut).collect();
     if written == 0 && !cut.is_empty() {
         let begins = |track: &&Track<'_>| {
@@ -182,11 +193,11 @@ pub(super) fn write(
         return Err(AuditError::NoneKept(begins.join("; ")));
     }
     if written == 0 {
-        for track in &tracks {
+        for track in tracks {
             track.write_nothing_found(past, output, out)?;
         }
     }
-    for track in &tracks {
+    for track in tracks {
         let is_condensed = track.older.values().any(|entry| !entry.is_whole());
         if is_condensed && filter.is_of_changes() && output == Output::Text {
             let zone = track.zone;

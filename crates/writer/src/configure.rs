@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use dns::Name;
 use kubernetes::schema::{ApexSettings, apex_records};
-use provenance::{Cause, ObjectKey, Origin, Verb};
 use tokio::sync::oneshot;
 use zone::ZoneSet;
 use zone::journal::Retention;
@@ -18,6 +17,7 @@ use crate::catalog::HeldCatalog;
 use crate::cluster::zone::ClusterZone;
 use crate::cluster::{Cluster, ClusterHandles};
 use crate::contested::Contested;
+use crate::corefile_cause::configured;
 use crate::files::HeldFile;
 use crate::guard::Guard;
 use crate::memory::Memory;
@@ -389,16 +389,6 @@ impl<S: Store> Pipeline<S> {
                 add_note(&mut catalog.notes, cause.clone());
             }
         }
-    }
-}
-
-/// The configuration as a cause.
-pub(super) fn configured(what: &str) -> Cause {
-    Cause {
-        verb: Verb::Configured,
-        kind: None,
-        key: ObjectKey::new("", what),
-        origin: Origin::default(),
     }
 }
 

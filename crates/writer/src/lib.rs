@@ -25,6 +25,7 @@ mod name;
 mod notes;
 mod overlay;
 mod plan;
+mod remember;
 mod render;
 mod sender;
 mod sources;

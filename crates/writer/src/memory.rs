@@ -1,52 +1,31 @@
-//! The facts of the last version, kept beside it in the store: so the first lists of the next run tell what was done to
-//! which object meanwhile.
-//!
-//! What a commit publishes is written with it, unless it is much. The rest, as after a first list, is written in portions, a
-//! second after the last ones at the earliest, when the writer has nothing else to do. Nothing is written while something of the cluster's
-//! zones is held: what waits is not published, so its objects are news for the next run, too. A crash may lose the last
-//! second of changes that made no version. Such an object counts as changed meanwhile; its records do not differ for that.
+//! What the store knows of a cluster's facts, as values. See [`crate::remember`].
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use kubernetes::facts::stored::{FORM, decode, encode, stored_key};
-use kubernetes::facts::{Fact, Reselected, State};
 use provenance::FactKey;
 use zone::journal::Beside;
-
-use crate::cluster::Cluster;
-use crate::cluster::zone::ClusterZone;
-use crate::configure::configured;
-use crate::corefile_cause::change_of_corefile;
-use crate::guard::Holds;
-use crate::{Pipeline, Store};
-
-/// The facts of one write.
-const PORTION: usize = 256;
-/// The time between two writes of a cluster's facts.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The key of the entry that says which facts these are. It comes first.
-const HEADER: &[u8] = b"";
 
 /// What the store knows of a cluster's facts.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Whether the store was asked for those of the last run.
-    is_asked: bool,
+    pub(super) is_asked: bool,
     /// The objects whose facts differ from the store's.
-    unsaved: BTreeSet<FactKey>,
+    pub(super) unsaved: BTreeSet<FactKey>,
     /// Whether the store has all others, with a header.
-    is_whole: bool,
+    pub(super) is_whole: bool,
     /// Whether the header is to be written again: another Corefile is in use.
     pub(super) is_header_due: bool,
     /// When facts may be written again.
-    next: Option<Instant>,
-    since: Since,
+    pub(super) next: Option<Instant>,
+    /// What its facts are compared with.
+    pub(super) since: Since,
 }
 
 /// What the facts of the store are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Since {
+pub(super) enum Since {
     /// The first lists of a run.
     #[default]
     Start,
@@ -68,231 +47,10 @@ impl Memory {
     }
 }
 
-/// What the facts of the last run were.
-struct Remembered {
-    state: State,
-    /// The digest of the Corefile by which they were published.
-    corefile: String,
-    /// What was read.
-    selection: String,
-}
-
-/// The facts of the last run; `None` if they are not known.
-fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<Remembered> {
-    let mut header = None;
-    let mut state = State::new(cluster.plan.kinds);
-    let mut facts: Vec<Fact> = Vec::new();
-    let mut is_sound = true;
-    let done = store.read_beside(cluster.plan.home(), &mut |key, value| {
-        if key == HEADER {
-            header = std::str::from_utf8(value).ok().map(str::to_owned);
-            return;
-        }
-        match decode(value) {
-            Some(fact) => facts.push(fact),
-            None => is_sound = false,
-        }
-        if facts.len() >= PORTION {
-            state.recall(facts.drain(..));
-        }
-    });
-    state.recall(facts);
-    let header = header?;
-    let (form, rest) = header.split_once(' ')?;
-    let (corefile, selection) = rest.split_once(' ')?;
-    let is_ours = is_sound && done && form == FORM.to_string();
-    is_ours.then(|| Remembered {
-        state,
-        corefile: corefile.to_owned(),
-        selection: selection.to_owned(),
-    })
-}
-
-impl Cluster {
-    /// Writes all facts again, because they belong beside another zone now.
-    pub(super) fn remember_anew(&mut self) {
-        self.memory = Memory {
-            is_asked: true,
-            ..Memory::default()
-        };
-        self.state.touch_all();
-    }
-
-    /// Whether there are facts to write, unless something is held.
-    fn has_unsaved(&self) -> bool {
-        let Memory {
-            unsaved,
-            is_header_due,
-            is_asked,
-            ..
-        } = &self.memory;
-        !unsaved.is_empty() || self.state.is_touched() || (*is_header_due && *is_asked)
-    }
-
-    /// Takes in the facts of the last run, before the first list. `corefile`: the digest of the one in use.
-    pub(super) fn recall<S: Store>(&mut self, store: &mut S, corefile: &str) {
-        if std::mem::replace(&mut self.memory.is_asked, true) {
-            return;
-        }
-        let home = self.plan.home().clone();
-        let Some(remembered) = read(store, self) else {
-            if let Err(error) = store.forget_beside(&home) {
-                tracing::debug!(zone = %home, %error, "the facts of an earlier run cannot be removed");
-            }
-            return;
-        };
-        self.state = remembered.state;
-        // A restarted source has the changes that wait in its guards.
-        if self.memory.since == Since::Start {
-            self.note_corefile(corefile, &remembered.corefile);
-        }
-        let is_alone = self.memory.since == Since::Restart { is_saved: true };
-        let is_same = remembered.selection == self.plan.selection;
-        if !is_same || is_alone {
-            self.state.reselect(Reselected {
-                source: self.plan.source.as_str().into(),
-                is_alone,
-            });
-        }
-        self.memory.is_whole = is_same;
-        self.is_exact = is_same || is_alone;
-    }
-
-    /// Names the change from the Corefile by which the facts were published to the one in use, which may have waited over
-    /// several runs, in place of what is known of the last run's.
-    fn note_corefile(&mut self, new: &str, old: &str) {
-        let change = (new != old).then(|| configured(&change_of_corefile(new, old)));
-        for zone in &mut self.zones {
-            zone.guard.notes.retain(|note| !note.is_configured());
-            if let Some(cause) = &change {
-                zone.guard.note(cause.clone());
-            }
-        }
-    }
-
-    /// Whether nothing of the zones waits or is held after this commit.
-    fn is_free(&self) -> bool {
-        let is_free =
-            |zone: &ClusterZone| zone.guard.holds() == Holds::Nothing && !zone.guard.is_on_hold();
-        self.state.is_synced() && self.zones.iter().all(is_free)
-    }
-
-    /// Whether the facts are those of the published versions.
-    fn is_published(&self) -> bool {
-        !self.is_due() && self.is_free()
-    }
-
-    /// The facts that a commit publishes, if they are few and all that the store lacks.
-    pub(super) fn portion_of_commit(&mut self, corefile: &str) -> Option<Portion> {
-        if !self.is_free() {
-            return None;
-        }
-        self.portion(corefile).filter(|portion| portion.is_last)
-    }
-
-    /// The next facts for the store; `None` if there are none.
-    fn portion(&mut self, corefile: &str) -> Option<Portion> {
-        self.memory.unsaved.append(&mut self.state.take_touched());
-        let due = self.memory.unsaved.iter().take(PORTION);
-        let due: Vec<FactKey> = due.cloned().collect();
-        let Memory {
-            is_whole,
-            is_header_due,
-            ..
-        } = self.memory;
-        if due.is_empty() && is_whole && !is_header_due {
-            return None;
-        }
-        let is_last = due.len() == self.memory.unsaved.len();
-        let entry = |key: &FactKey| {
-            let fact = self.state.fact(key);
-            (stored_key(key), fact.as_ref().and_then(encode))
-        };
-        let mut entries: Vec<_> = due.iter().map(entry).collect();
-        if is_last && (!is_whole || is_header_due) {
-            let header = format!("{FORM} {corefile} {}", self.plan.selection);
-            entries.push((HEADER.to_vec(), Some(header.into_bytes())));
-        }
-        Some(Portion {
-            due,
-            entries,
-            is_last,
-        })
-    }
-
-    /// Writes the next facts. Whether there are more to write at once.
-    fn save<S: Store>(&mut self, store: &mut S, corefile: &str, now: Instant) -> bool {
-        if !self.is_published() {
-            return false;
-        }
-        let Some(portion) = self.portion(corefile) else {
-            return false;
-        };
-        if let Err(error) = store.put_beside(self.plan.home(), &portion.entries) {
-            tracing::debug!(zone = %self.plan.home(), %error, "the facts beside the versions cannot be written");
-            self.memory.next = Some(now + PAUSE);
-            return false;
-        }
-        self.saved(&portion, now);
-        !portion.is_last
-    }
-
-    /// The store has these facts now.
-    pub(super) fn saved(&mut self, portion: &Portion, now: Instant) {
-        for key in &portion.due {
-            self.memory.unsaved.remove(key);
-        }
-        if portion.is_last {
-            self.memory.is_whole = true;
-            self.memory.is_header_due = false;
-            self.memory.next = Some(now + PAUSE);
-        }
-    }
-
-    /// Writes all facts that the store lacks. Whether it has all of them then.
-    pub(super) fn save_all<S: Store>(
-        &mut self,
-        store: &mut S,
-        corefile: &str,
-        now: Instant,
-    ) -> bool {
-        while self.save(store, corefile, now) {}
-        self.memory.is_whole && self.is_published() && self.memory.unsaved.is_empty()
-    }
-}
-
 /// What is written at once.
 pub(super) struct Portion {
-    due: Vec<FactKey>,
+    pub(super) due: Vec<FactKey>,
     pub(super) entries: Vec<Beside>,
     /// Whether the store has all facts then.
-    is_last: bool,
-}
-
-impl<S: Store> Pipeline<S> {
-    /// Writes facts that the store lacks, where it is time to. Whether there are more to write at once.
-    pub(super) fn save_facts(&mut self) -> bool {
-        let now = self.clock.now();
-        let is_time = |it: &&mut Cluster| it.memory.next.is_none_or(|next| next <= now);
-        let due = self.clusters.iter_mut().filter(is_time);
-        let mut more = false;
-        for cluster in due {
-            more |= cluster.save(&mut self.store, &self.in_use, now);
-        }
-        more
-    }
-
-    /// When there may be facts to write; `None`: not before the next input.
-    pub(super) fn facts_due(&self) -> Option<Instant> {
-        let waiting = self.clusters.iter().filter(|it| it.has_unsaved());
-        waiting.filter_map(|cluster| cluster.memory.next).min()
-    }
-
-    /// Writes all facts that the store lacks, because the writer ends.
-    pub(super) fn save_all_facts(&mut self) {
-        let now = self.clock.now();
-        for cluster in &mut self.clusters {
-            cluster.save_all(&mut self.store, &self.in_use, now);
-        }
-    }
+    pub(super) is_last: bool,
 }
