@@ -114,6 +114,13 @@ pub enum Input {
         /// Its event.
         event: SourceEvent,
     },
+    /// What a cluster's source found at once: it is published together.
+    Reading {
+        /// The number of the source.
+        source: SourceId,
+        /// Its events.
+        events: Vec<SourceEvent>,
+    },
     /// A zone file was read.
     File {
         /// The number of the follower.
@@ -525,6 +532,11 @@ impl<S: Store> Pipeline<S> {
     pub fn take(&mut self, input: Input) {
         match input {
             Input::Source { source, event } => self.take_event(source, event),
+            Input::Reading { source, events } => {
+                for event in events {
+                    self.take_event(source, event);
+                }
+            }
             Input::File { source, event } => self.take_file(source, event),
             Input::Etcd { source, event } => self.take_etcd(source, event),
             Input::Configure(configure) => self.configure(*configure),

@@ -53,4 +53,10 @@ impl EventSink for SourceSender {
         let sent = self.inputs.send(Input::Source { source, event }).await;
         sent.map_err(|_| Unheard)
     }
+
+    async fn send_all(&self, events: Vec<SourceEvent>) -> Result<(), Unheard> {
+        let source = self.source;
+        let sent = self.inputs.send(Input::Reading { source, events }).await;
+        sent.map_err(|_| Unheard)
+    }
 }

@@ -224,10 +224,9 @@ async fn send(
     let turn = turn
         .into_iter()
         .map(|turn| SourceEvent::of_turn(Part::Cluster, turn));
-    for event in problems.chain(changes).chain(turn) {
-        tx.send(event).await?;
-    }
-    Ok(())
+    // What a reading finds is judged and published together.
+    tx.send_all(problems.chain(changes).chain(turn).collect())
+        .await
 }
 
 #[cfg(test)]

@@ -69,6 +69,22 @@ pub trait EventSink: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`Unheard`] when the receiver is gone.
     fn send(&self, event: SourceEvent) -> impl Future<Output = Result<(), Unheard>> + Send;
+
+    /// Hands events over that belong together; waits as [`Self::send`] does.
+    ///
+    /// # Errors
+    /// [`Unheard`] when the receiver is gone.
+    fn send_all(
+        &self,
+        events: Vec<SourceEvent>,
+    ) -> impl Future<Output = Result<(), Unheard>> + Send {
+        async move {
+            for event in events {
+                self.send(event).await?;
+            }
+            Ok(())
+        }
+    }
 }
 
 impl EventSink for mpsc::Sender<SourceEvent> {
