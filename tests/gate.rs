@@ -307,8 +307,9 @@ fn what_is_held_is_shown_before_it_is_released() {
             .unwrap();
     let would_go = json["removed"].as_array().unwrap().len();
     zonewright.command(&["release", ZONES[0]]);
-    let gone = zonewright.versions(ZONES[0])[0]["removedCount"].clone();
-    assert_eq!(gone, json!(would_go));
+    let log = zonewright.versions(ZONES[0]);
+    assert_eq!(log[0]["act"], "released");
+    assert_eq!(log[1]["removedCount"], json!(would_go));
 }
 
 #[test]
