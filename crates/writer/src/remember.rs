@@ -234,7 +234,9 @@ impl<S: Store> Pipeline<S> {
 
     /// When there may be facts to write; `None`: not before the next input.
     pub(super) fn facts_due(&self) -> Option<Instant> {
-        let waiting = self.clusters.iter().filter(|it| it.has_unsaved());
+        // What is held is not written, however long that takes.
+        let is_due = |it: &&Cluster| it.has_unsaved() && it.is_published();
+        let waiting = self.clusters.iter().filter(is_due);
         waiting.filter_map(|cluster| cluster.memory.next).min()
     }
 

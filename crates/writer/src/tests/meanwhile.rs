@@ -321,6 +321,10 @@ fn what_waits_during_a_freeze_is_news_for_the_next_run() {
     let mut scaled = database();
     scaled.extend(objects([slice("db-1", "db", 2, &[1])]));
     run.see(&scaled);
+    // The writer does not wake up for what it may not write.
+    run.clock.advance(2);
+    assert!(!run.pipeline.save_facts());
+    assert_eq!(run.pipeline.facts_due(), None);
     // The reverse zone is not frozen.
     assert_eq!(
         run.all_named(REVERSE),
