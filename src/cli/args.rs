@@ -339,7 +339,7 @@ pub struct LogWanted {
     /// Only versions that this object caused: KIND/NAMESPACE/NAME, with the kind as kubectl takes it, such as svc/shop/web.
     #[arg(long)]
     pub object: Option<String>,
-    /// Print no more than N versions.
+    /// Print no more than N versions and acts.
     #[arg(
         short = 'n',
         long = "max-count",

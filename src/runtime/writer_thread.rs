@@ -571,10 +571,11 @@ impl Observer for Ears {
         );
     }
 
-    fn not_noted(&self, zone: &Name, error: &str) {
+    fn not_noted(&self, what: &str, error: &str) {
         tracing::error!(
-            %zone, error,
-            "a freeze, a rollback, a release or the end of one is not in the history yet. It is tried again"
+            what,
+            error,
+            "what was done is not in the history yet, because the store refuses it. It is tried again"
         );
     }
 

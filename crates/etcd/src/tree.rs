@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use dns::Name;
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Origin, Verb};
 
 use crate::key::Layout;
 use crate::service::Service;
@@ -157,14 +157,13 @@ impl Tree {
     fn mark(&self, key: &str, verb: Verb, revision: i64, dirty: &mut Dirty) {
         let name = self.layout.name(key);
         let place = u32::try_from(dirty.causes.len()).expect("fewer than 2^32 causes in one batch");
+        let origin = Origin {
+            resource_version: revision.to_string().into(),
+            ..Origin::default()
+        };
         dirty.causes.push(Cause {
-            verb,
-            kind: None,
-            key: ObjectKey::new("", key),
-            origin: Origin {
-                resource_version: revision.to_string().into(),
-                ..Origin::default()
-            },
+            origin,
+            ..Cause::of(verb, key)
         });
         for name in name.into_iter().flat_map(|name| self.at_and_above(name)) {
             let causes = dirty.names.entry(name).or_default();

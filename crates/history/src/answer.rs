@@ -468,8 +468,13 @@ fn orders_of(
         }
         _ => order.clone(),
     };
-    let reverse = past.reverse_of(&zone).into_iter();
-    let reverse = reverse.map(|zone| {
+    let reverse = past.reverse_of(&zone);
+    if reverse.is_empty() {
+        return Err(AuditError::Refused(format!(
+            "{zone} has no reverse zones here; leave --with-reverse out"
+        )));
+    }
+    let reverse = reverse.into_iter().map(|zone| {
         let order = order_of(past, &zone, &of_reverse)?;
         Ok((zone, order))
     });

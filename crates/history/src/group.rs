@@ -19,7 +19,9 @@ pub(super) fn carry_out_all(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    keep_held(past, &mut orders);
+    if let [(_, Order::Release), _, ..] = &orders[..] {
+        keep_held(past, &mut orders);
+    }
     let orders = orders.into_iter().map(|(zone, order)| {
         let by = with_reason(past, &zone, operator, reason)?;
         Ok((zone, order, by))
@@ -33,17 +35,16 @@ pub(super) fn carry_out_all(
     done.into_iter().collect()
 }
 
-/// Leaves out zones of which nothing is to be released, unless that is all of them.
+/// Leaves out zones of which nothing is held, unless that is all of them.
 fn keep_held(past: &dyn Past, orders: &mut Vec<(Name, Order)>) {
     let Some(status) = past.status() else { return };
-    let is_of_use = |(zone, order): &(Name, Order)| {
+    let is_held = |(zone, _): &(Name, Order)| {
         let zone = zone.to_string();
         let line = status.zones.iter().find(|line| line.zone == zone);
-        *order != Order::Release
-            || line.is_some_and(|line| line.held.is_some() || line.order.is_some())
+        line.is_some_and(|line| line.held.is_some() || line.order.is_some())
     };
-    if orders.iter().any(is_of_use) {
-        orders.retain(is_of_use);
+    if orders.iter().any(is_held) {
+        orders.retain(is_held);
     } else {
         orders.truncate(1);
     }

@@ -234,6 +234,17 @@ pub struct Cause {
 }
 
 impl Cause {
+    /// An event that has no object: what it is about, in words.
+    #[must_use]
+    pub fn of(verb: Verb, what: &str) -> Self {
+        Self {
+            verb,
+            kind: None,
+            key: ObjectKey::new("", what),
+            origin: Origin::default(),
+        }
+    }
+
     /// Whether this cause is of a whole version, not of single records.
     #[must_use]
     pub const fn is_of_version(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Acts of people and of the clock as entries of the history, also where no version follows.
 
+use std::collections::VecDeque;
+
 use dns::{Name, Serial};
 use zone::Zone;
 use zone::hold::Hold;
@@ -14,7 +16,7 @@ const WAITING_MOST: usize = 256;
 /// Acts that are not stored yet.
 #[derive(Debug, Default)]
 pub(super) struct WaitingActs {
-    acts: Vec<(Name, Act)>,
+    acts: VecDeque<(Name, Act)>,
     /// Whether it was reported that the store refuses them.
     is_said: bool,
 }
@@ -25,9 +27,9 @@ impl WaitingActs {
         let serial = zone.current().map(|version| version.serial);
         if let Some(act) = act_of(event, serial, now_ms) {
             if self.acts.len() == WAITING_MOST {
-                self.acts.remove(0);
+                self.acts.pop_front();
             }
-            self.acts.push((zone.apex().clone(), act));
+            self.acts.push_back((zone.apex().clone(), act));
         }
     }
 }
@@ -35,14 +37,15 @@ impl WaitingActs {
 impl<S: Store> Pipeline<S> {
     /// Stores the acts that wait for it. False if the store refuses one; it is tried again.
     pub(super) fn note_acts(&mut self) -> bool {
-        while let Some((zone, act)) = self.acts.acts.first() {
+        while let Some((zone, act)) = self.acts.acts.front() {
             if let Err(error) = self.store.note_act(zone, act) {
                 if !std::mem::replace(&mut self.acts.is_said, true) {
-                    self.observer.not_noted(zone, &error.to_string());
+                    let what = format!("{} of {zone}", act.what);
+                    self.observer.not_noted(&what, &error.to_string());
                 }
                 return false;
             }
-            self.acts.acts.remove(0);
+            self.acts.acts.pop_front();
             self.acts.is_said = false;
         }
         true

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dns::Serial;
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Verb};
 use tokio::sync::oneshot;
 use zone::Zone;
 
@@ -113,10 +113,5 @@ impl Ahead {
 
 /// The cause of a version that restores the order of serials.
 fn cause(text: &str) -> Cause {
-    Cause {
-        verb: Verb::Restored,
-        kind: None,
-        key: ObjectKey::new("", text),
-        origin: Origin::default(),
-    }
+    Cause::of(Verb::Restored, text)
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use dns::Name;
 use kubernetes::schema::{CatalogLabels, CatalogMember, catalog_records};
 use ops::millis;
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Verb};
 use zone::{Contents, Edit, Zone, ZoneSet};
 
 use crate::ahead::Ahead;
@@ -94,12 +94,7 @@ impl HeldCatalog {
         let empty = Contents::empty(apex, soa.clone());
         let contents = current.as_ref().map_or(&empty, |version| &version.contents);
         let mut edit = ZoneEdit::new(Edit::new(contents));
-        let cause = Cause {
-            verb: Verb::Configured,
-            kind: None,
-            key: ObjectKey::new("", source),
-            origin: Origin::default(),
-        };
+        let cause = Cause::of(Verb::Configured, source);
         let tag = edit.tag(&BTreeSet::from([0]));
         match catalog_records(apex, &listed, &labels) {
             Ok(records) => {

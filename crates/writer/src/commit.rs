@@ -22,14 +22,8 @@ impl<S: Store> Pipeline<S> {
         if !self.awaited.is_empty() {
             return true;
         }
-        // A version is not before the Corefile that brought it.
-        if let Some(corefile) = &self.corefile {
-            if let Err(error) = self.store.note_corefile(corefile) {
-                self.observer.failed(&error.to_string());
-                return false;
-            }
-            self.corefile = None;
-        }
+        // A version is not before the Corefile that brought it, but does not wait for it.
+        let is_noted = self.note_corefile();
         let now = self.now();
         let mut ready = Vec::new();
         let mut rendered = Vec::new();
@@ -69,7 +63,7 @@ impl<S: Store> Pipeline<S> {
         self.seen.clear();
         let forgotten = self.forget_holds();
         self.settle_guards(now.ms);
-        let noted = self.note_acts();
+        let noted = self.note_acts() && is_noted;
         for (place, rendering) in rendered {
             self.settle(place, rendering);
         }
@@ -82,6 +76,26 @@ impl<S: Store> Pipeline<S> {
             }
         }
         self.commit_catalogs() && forgotten && noted
+    }
+
+    /// Stores the Corefile in use, unless it is stored. False if the store refuses it; it is tried again.
+    fn note_corefile(&mut self) -> bool {
+        let Some(corefile) = &self.corefile else {
+            return true;
+        };
+        match self.store.note_corefile(corefile) {
+            Ok(()) => {
+                self.corefile = None;
+                self.is_corefile_refused = false;
+                true
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_corefile_refused, true) {
+                    self.observer.not_noted("the Corefile", &error.to_string());
+                }
+                false
+            }
+        }
     }
 
     /// Has the next commit write the facts that it publishes. Gives them with the places of their clusters.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use dns::Name;
 use kubernetes::schema::{ApexSettings, apex_records};
+use provenance::{Cause, Verb};
 use tokio::sync::oneshot;
 use zone::ZoneSet;
 use zone::journal::Retention;
@@ -17,7 +18,6 @@ use crate::catalog::HeldCatalog;
 use crate::cluster::zone::ClusterZone;
 use crate::cluster::{Cluster, ClusterHandles};
 use crate::contested::Contested;
-use crate::corefile_cause::configured;
 use crate::files::HeldFile;
 use crate::guard::Guard;
 use crate::memory::Memory;
@@ -143,21 +143,25 @@ impl<S: Store> Pipeline<S> {
             PlanChange::SetFile(file) => self.detach_file(file.zone(), loose, touched),
             PlanChange::RemoveCluster(cluster) => {
                 self.detach_cluster(cluster, loose);
-                if let Err(error) = self.store.forget_beside(cluster) {
-                    tracing::debug!(zone = %cluster, %error, "the facts of a cluster cannot be removed");
-                }
+                self.forget_facts(cluster);
             }
-            PlanChange::RestartSource { cluster, .. } => {
+            PlanChange::RestartSource { cluster, plan } => {
                 let now = self.clock.now();
                 let mut clusters = self.clusters.iter_mut();
                 let old = clusters.find(|it| it.plan.home() == cluster);
-                if old.is_some_and(|old| old.save_all(&mut self.store, &self.in_use, now)) {
+                if plan.home() != cluster {
+                    self.forget_facts(cluster);
+                } else if old.is_some_and(|old| old.save_all(&mut self.store, &self.in_use, now)) {
                     loose.saved.insert(cluster.clone());
                 }
                 self.detach_cluster(cluster, loose);
             }
-            PlanChange::SetCluster { cluster, .. } => {
-                let detached = self.detach_cluster(cluster, loose);
+            PlanChange::SetCluster { cluster, plan } => {
+                let mut detached = self.detach_cluster(cluster, loose);
+                if let Some(moved) = detached.as_mut().filter(|_| plan.home() != cluster) {
+                    moved.remember_anew();
+                    self.forget_facts(cluster);
+                }
                 let detached = detached.map(|it| (cluster.clone(), it));
                 loose.clusters.extend(detached);
             }
@@ -309,9 +313,6 @@ impl<S: Store> Pipeline<S> {
             held.guard.await_rendering();
         }
         cluster.zones = zones;
-        if cluster.plan.home() != plan.home() {
-            cluster.remember_anew();
-        }
         cluster.plan = plan;
         cluster.handles = handles;
         cluster.all_dirty = true;
@@ -378,7 +379,7 @@ impl<S: Store> Pipeline<S> {
 
     /// Names a change of the configuration as a cause of the next versions of some zones.
     fn note_change(&mut self, what: &str, is_touched: impl Fn(&Name) -> bool) {
-        let cause = configured(what);
+        let cause = Cause::of(Verb::Configured, what);
         for (zone, guard) in self.guarded() {
             if is_touched(zone.apex()) {
                 guard.note(cause.clone());

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use dns::{RrList, RrRef, Ttl};
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Verb};
 
 use crate::attribute::forget_unused;
 use crate::zone_edit::ZoneDraft;
@@ -12,16 +12,6 @@ use crate::zone_edit::ZoneDraft;
 #[must_use]
 pub fn change_of_corefile(new: &str, old: &str) -> String {
     format!("the Corefile, SHA512 {new:.16}…, before {old:.16}…")
-}
-
-/// The configuration as a cause.
-pub(super) fn configured(what: &str) -> Cause {
-    Cause {
-        verb: Verb::Configured,
-        kind: None,
-        key: ObjectKey::new("", what),
-        origin: Origin::default(),
-    }
 }
 
 /// Names changes of the Corefile as the causes of records. They take the place of the source, for records of the
@@ -92,7 +82,7 @@ fn without_ttl(rr: RrRef<'_>) -> RrRef<'_> {
 mod tests {
     use super::*;
     use dns::{Name, Rdata};
-    use provenance::Kind;
+    use provenance::{Kind, ObjectKey, Origin};
     use zone::Edit;
     use zone::testing::contents;
 

@@ -329,10 +329,9 @@ pub trait Observer: Send {
     fn not_forgotten(&self, zone: &Name, error: &str) {
         let (_zone, _error) = (zone, error);
     }
-    /// A freeze, a rollback, a release or the end of one is not in the history yet: the store refuses it. Called once until it
-    /// does not.
-    fn not_noted(&self, zone: &Name, error: &str) {
-        let (_zone, _error) = (zone, error);
+    /// An act or a Corefile is not in the history yet: the store refuses it. Called once until it does not.
+    fn not_noted(&self, what: &str, error: &str) {
+        let (_what, _error) = (what, error);
     }
     /// The problems of objects changed: all problems of all clusters, and the new ones.
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]);
@@ -388,6 +387,8 @@ pub struct Pipeline<S> {
     in_use: String,
     /// The Corefile in use, if it is not stored yet.
     corefile: Option<KeptCorefile>,
+    /// Whether it was reported that the store refuses it.
+    is_corefile_refused: bool,
     /// What people and the clock did, not stored yet.
     acts: WaitingActs,
 }
@@ -427,6 +428,7 @@ impl<S: Store> Pipeline<S> {
             over: BTreeMap::new(),
             in_use: String::new(),
             corefile: None,
+            is_corefile_refused: false,
             acts: WaitingActs::default(),
         }
     }
@@ -541,15 +543,7 @@ impl<S: Store> Pipeline<S> {
             Input::Etcd { source, event } => self.take_etcd(source, event),
             Input::Configure(configure) => self.configure(*configure),
             Input::Corefile(corefile) => {
-                let since_ms = self.now().ms;
-                for cluster in &mut self.clusters {
-                    cluster.memory.is_header_due = true;
-                }
-                self.in_use.clone_from(&corefile.digest);
-                self.corefile = Some(KeptCorefile {
-                    since_ms,
-                    ..corefile
-                });
+                self.use_corefile(corefile);
             }
             Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
             Input::Advance {
@@ -576,6 +570,27 @@ impl<S: Store> Pipeline<S> {
             }
             Input::Ahead(reported) => self.take_serial(&reported),
         }
+    }
+
+    /// Begins with this Corefile in use.
+    #[must_use]
+    pub fn with_corefile(mut self, corefile: KeptCorefile) -> Self {
+        self.use_corefile(corefile);
+        self
+    }
+
+    fn use_corefile(&mut self, corefile: KeptCorefile) {
+        if self.in_use != corefile.digest {
+            self.in_use.clone_from(&corefile.digest);
+            for cluster in &mut self.clusters {
+                cluster.memory.is_header_due = true;
+            }
+        }
+        let since_ms = self.now().ms;
+        self.corefile = Some(KeptCorefile {
+            since_ms,
+            ..corefile
+        });
     }
 
     /// Sets how changes are gathered.

@@ -17,6 +17,8 @@ pub(super) struct Memory {
     pub(super) is_whole: bool,
     /// Whether the header is to be written again: another Corefile is in use.
     pub(super) is_header_due: bool,
+    /// Whether so many objects changed that they were not taken down: all facts are to be written again.
+    pub(super) is_overrun: bool,
     /// When facts may be written again.
     pub(super) next: Option<Instant>,
     /// What its facts are compared with.

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Origin, Verb};
 use zone::{Contents, Edit, Node};
 use zonefile::ZoneFile;
 
@@ -84,14 +84,13 @@ impl<'a> FileCauses<'a> {
 
     fn push(&mut self, verb: Verb, place: &str) -> u32 {
         let at = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
+        let origin = Origin {
+            place: place.into(),
+            ..Origin::default()
+        };
         self.causes.push(Cause {
-            verb,
-            kind: None,
-            key: ObjectKey::new("", self.file),
-            origin: Origin {
-                place: place.into(),
-                ..Origin::default()
-            },
+            origin,
+            ..Cause::of(verb, self.file)
         });
         at
     }

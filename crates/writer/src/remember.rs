@@ -8,19 +8,25 @@
 
 use std::time::{Duration, Instant};
 
+use dns::Name;
 use kubernetes::facts::stored::{FORM, decode, encode, stored_key};
 use kubernetes::facts::{Fact, Reselected, State};
-use provenance::FactKey;
+use provenance::{Cause, FactKey, Kind, Verb};
 
 use crate::cluster::Cluster;
 use crate::cluster::zone::ClusterZone;
-use crate::corefile_cause::{change_of_corefile, configured};
+use crate::corefile_cause::change_of_corefile;
 use crate::guard::Holds;
 use crate::memory::{Memory, Portion, Since};
 use crate::{Pipeline, Store};
 
-/// The facts of one write.
+/// The most facts of one write.
 const PORTION: usize = 256;
+/// The size of the facts after which a write has no more of them.
+const PORTION_OCTETS: usize = 512 << 10;
+/// So many objects may differ from the store's facts, besides twice as many as there are. While something is held, objects
+/// come and go.
+const UNSAVED_MOST: usize = 1 << 17;
 /// The time between two writes of a cluster's facts.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The key of the entry that says which facts these are. It comes first.
@@ -33,6 +39,8 @@ struct Remembered {
     corefile: String,
     /// What was read.
     selection: String,
+    /// Objects of kinds that are not watched any more.
+    unwatched: Vec<FactKey>,
 }
 
 /// The facts of the last run; `None` if they are not known.
@@ -40,6 +48,7 @@ fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<Remembered> {
     let mut header = None;
     let mut state = State::new(cluster.plan.kinds);
     let mut facts: Vec<Fact> = Vec::new();
+    let mut unwatched = Vec::new();
     let mut is_sound = true;
     let done = store.read_beside(cluster.plan.home(), &mut |key, value| {
         if key == HEADER {
@@ -47,6 +56,9 @@ fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<Remembered> {
             return;
         }
         match decode(value) {
+            Some(fact) if !cluster.plan.kinds.contains(fact.kind()) => {
+                unwatched.push(fact.kind().of(fact.key()));
+            }
             Some(fact) => facts.push(fact),
             None => is_sound = false,
         }
@@ -63,28 +75,34 @@ fn read<S: Store>(store: &mut S, cluster: &Cluster) -> Option<Remembered> {
         state,
         corefile: corefile.to_owned(),
         selection: selection.to_owned(),
+        unwatched,
     })
 }
 
+/// Has the store forget all facts of a cluster. False if it refuses.
+fn forget<S: Store>(store: &mut S, home: &Name) -> bool {
+    let forgotten = store.forget_beside(home);
+    if let Err(error) = &forgotten {
+        tracing::debug!(zone = %home, %error, "facts beside the versions cannot be removed");
+    }
+    forgotten.is_ok()
+}
+
 impl Cluster {
-    /// Writes all facts again, because they belong beside another zone now.
+    /// Writes all facts again, because the store has none of them.
     pub(super) fn remember_anew(&mut self) {
         self.memory = Memory {
             is_asked: true,
+            unsaved: self.state.objects().collect(),
             ..Memory::default()
         };
-        self.state.touch_all();
     }
 
     /// Whether there are facts to write, unless something is held.
     fn has_unsaved(&self) -> bool {
-        let Memory {
-            unsaved,
-            is_header_due,
-            is_asked,
-            ..
-        } = &self.memory;
-        !unsaved.is_empty() || self.state.is_touched() || (*is_header_due && *is_asked)
+        let memory = &self.memory;
+        let is_known = memory.is_asked && (memory.is_header_due || memory.is_overrun);
+        is_known || !memory.unsaved.is_empty()
     }
 
     /// Takes in the facts of the last run, before the first list. `corefile`: the digest of the one in use.
@@ -94,15 +112,13 @@ impl Cluster {
         }
         let home = self.plan.home().clone();
         let Some(remembered) = read(store, self) else {
-            if let Err(error) = store.forget_beside(&home) {
-                tracing::debug!(zone = %home, %error, "the facts of an earlier run cannot be removed");
-            }
+            forget(store, &home);
             return;
         };
         self.state = remembered.state;
         // A restarted source has the changes that wait in its guards.
         if self.memory.since == Since::Start {
-            self.note_corefile(corefile, &remembered.corefile);
+            self.name_waiting_corefile(corefile, &remembered.corefile);
         }
         let is_alone = self.memory.since == Since::Restart { is_saved: true };
         let is_same = remembered.selection == self.plan.selection;
@@ -113,13 +129,16 @@ impl Cluster {
             });
         }
         self.memory.is_whole = is_same;
+        self.memory.is_header_due = remembered.corefile != corefile;
+        self.memory.unsaved.extend(remembered.unwatched);
         self.is_exact = is_same || is_alone;
     }
 
     /// Names the change from the Corefile by which the facts were published to the one in use, which may have waited over
     /// several runs, in place of what is known of the last run's.
-    fn note_corefile(&mut self, new: &str, old: &str) {
-        let change = (new != old).then(|| configured(&change_of_corefile(new, old)));
+    fn name_waiting_corefile(&mut self, new: &str, old: &str) {
+        let change =
+            (new != old).then(|| Cause::of(Verb::Configured, &change_of_corefile(new, old)));
         for zone in &mut self.zones {
             zone.guard.notes.retain(|note| !note.is_configured());
             if let Some(cause) = &change {
@@ -128,10 +147,14 @@ impl Cluster {
         }
     }
 
-    /// Whether nothing of the zones waits or is held after this commit.
+    /// Whether nothing of the zones waits, is held, or lacks its file after this commit.
     fn is_free(&self) -> bool {
-        let is_free =
-            |zone: &ClusterZone| zone.guard.holds() == Holds::Nothing && !zone.guard.is_on_hold();
+        let is_free = |ClusterZone { guard, overlay, .. }: &ClusterZone| {
+            let is_read = overlay
+                .as_ref()
+                .is_none_or(|overlay| overlay.file.is_some());
+            is_read && guard.holds() == Holds::Nothing && !guard.is_on_hold()
+        };
         self.state.is_synced() && self.zones.iter().all(is_free)
     }
 
@@ -140,34 +163,48 @@ impl Cluster {
         !self.is_due() && self.is_free()
     }
 
+    /// Takes down which objects changed.
+    pub(super) fn note_changed(&mut self) {
+        self.memory.unsaved.append(&mut self.state.take_touched());
+        let objects: usize = Kind::ALL.map(|kind| self.state.count(kind)).iter().sum();
+        if self.memory.unsaved.len() > UNSAVED_MOST + 2 * objects {
+            self.memory.unsaved.clear();
+            self.memory.is_overrun = true;
+        }
+    }
+
     /// The facts that a commit publishes, if they are few and all that the store lacks.
     pub(super) fn portion_of_commit(&mut self, corefile: &str) -> Option<Portion> {
-        if !self.is_free() {
-            return None;
-        }
-        self.portion(corefile).filter(|portion| portion.is_last)
+        let is_few = self.memory.unsaved.len() <= PORTION && !self.memory.is_overrun;
+        let portion = (is_few && self.is_free()).then(|| self.portion(corefile))?;
+        portion.filter(|portion| portion.is_last)
     }
 
     /// The next facts for the store; `None` if there are none.
-    fn portion(&mut self, corefile: &str) -> Option<Portion> {
-        self.memory.unsaved.append(&mut self.state.take_touched());
-        let due = self.memory.unsaved.iter().take(PORTION);
-        let due: Vec<FactKey> = due.cloned().collect();
+    fn portion(&self, corefile: &str) -> Option<Portion> {
         let Memory {
+            unsaved,
             is_whole,
             is_header_due,
             ..
-        } = self.memory;
-        if due.is_empty() && is_whole && !is_header_due {
+        } = &self.memory;
+        let has_header = !is_whole || *is_header_due;
+        if unsaved.is_empty() && !has_header {
             return None;
         }
-        let is_last = due.len() == self.memory.unsaved.len();
-        let entry = |key: &FactKey| {
+        let (mut due, mut entries, mut octets) = (Vec::new(), Vec::new(), 0);
+        for key in unsaved.iter().take(PORTION) {
             let fact = self.state.fact(key);
-            (stored_key(key), fact.as_ref().and_then(encode))
-        };
-        let mut entries: Vec<_> = due.iter().map(entry).collect();
-        if is_last && (!is_whole || is_header_due) {
+            let fact = fact.as_ref().and_then(encode);
+            octets += fact.as_ref().map_or(0, Vec::len);
+            entries.push((stored_key(key), fact));
+            due.push(key.clone());
+            if octets >= PORTION_OCTETS {
+                break;
+            }
+        }
+        let is_last = due.len() == unsaved.len();
+        if is_last && has_header {
             let header = format!("{FORM} {corefile} {}", self.plan.selection);
             entries.push((HEADER.to_vec(), Some(header.into_bytes())));
         }
@@ -182,6 +219,9 @@ impl Cluster {
     fn save<S: Store>(&mut self, store: &mut S, corefile: &str, now: Instant) -> bool {
         if !self.is_published() {
             return false;
+        }
+        if self.memory.is_overrun && forget(store, self.plan.home()) {
+            self.remember_anew();
         }
         let Some(portion) = self.portion(corefile) else {
             return false;
@@ -220,6 +260,11 @@ impl Cluster {
 }
 
 impl<S: Store> Pipeline<S> {
+    /// Has the store forget the facts of a cluster that is gone, or has another home.
+    pub(super) fn forget_facts(&mut self, home: &Name) {
+        forget(&mut self.store, home);
+    }
+
     /// Writes facts that the store lacks, where it is time to. Whether there are more to write at once.
     pub(super) fn save_facts(&mut self) -> bool {
         let now = self.clock.now();

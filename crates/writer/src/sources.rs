@@ -73,6 +73,7 @@ impl Cluster {
     fn apply(&mut self, change: Change, now_ms: u64) -> bool {
         let changes = self.dirty.changes;
         self.state.apply(change, &mut self.dirty);
+        self.note_changed();
         let gauges = &self.handles.gauges;
         gauges.last_change_ms.store(now_ms, Ordering::Relaxed);
         for (gauge, kind) in gauges.objects.iter().zip(Kind::ALL) {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use dns::{Name, Rdata, Record, Rtype, Ttl};
 use kubernetes::schema::{apex_records, soa};
-use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use provenance::{Cause, Kind, Verb};
 use zone::{Draft, Edit, Node};
 
 use crate::plan::ZonePlan;
@@ -129,13 +129,7 @@ impl WholeCauses {
     pub(crate) fn beside(causes: &mut Vec<Cause>, source: &str) -> Self {
         let mut whole = |verb| {
             let place = u32::try_from(causes.len()).expect("fewer than 2^32 causes in one batch");
-            let key = ObjectKey::new("", source);
-            causes.push(Cause {
-                verb,
-                kind: None,
-                key,
-                origin: Origin::default(),
-            });
+            causes.push(Cause::of(verb, source));
             BTreeSet::from([place])
         };
         Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dns::Serial;
 use ops::TimeText;
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Origin, Verb};
 
 use crate::{Contents, Draft, Edit, Hash, Node};
 
@@ -80,14 +80,13 @@ pub fn resumed(what: &str, by: &str) -> Cause {
 }
 
 fn cause(verb: Verb, what: &str, by: &str) -> Cause {
+    let origin = Origin {
+        manager: by.into(),
+        ..Origin::default()
+    };
     Cause {
-        verb,
-        kind: None,
-        key: ObjectKey::new("", what),
-        origin: Origin {
-            manager: by.into(),
-            ..Origin::default()
-        },
+        origin,
+        ..Cause::of(verb, what)
     }
 }
 

@@ -77,12 +77,7 @@ impl Dirty {
             return known;
         }
         let place = u32::try_from(self.causes.len()).expect("fewer than 2^32 causes in one batch");
-        self.causes.push(Cause {
-            verb: Verb::Configured,
-            kind: None,
-            key: ObjectKey::new("", source),
-            origin: Origin::default(),
-        });
+        self.causes.push(Cause::of(Verb::Configured, source));
         self.configured = Some(place);
         place
     }

@@ -1,6 +1,6 @@
 //! Facts as the store keeps them between two runs.
 
-use provenance::{FactKey, Kind, ObjectKey};
+use provenance::FactKey;
 
 use crate::facts::Fact;
 
@@ -13,15 +13,6 @@ pub fn stored_key(FactKey { kind, key }: &FactKey) -> Vec<u8> {
     let kind = u8::try_from(kind.place()).unwrap_or(u8::MAX);
     let (namespace, name) = (key.namespace.as_bytes(), key.name.as_bytes());
     [&[kind], namespace, &[0], name].concat()
-}
-
-/// The object with a key.
-#[must_use]
-pub fn object_of(key: &[u8]) -> Option<FactKey> {
-    let (kind, rest) = key.split_first()?;
-    let kind = *Kind::ALL.get(usize::from(*kind))?;
-    let (namespace, name) = std::str::from_utf8(rest).ok()?.split_once('\0')?;
-    Some(kind.of(&ObjectKey::new(namespace, name)))
 }
 
 /// A fact in the store's form; `None` if it cannot be written, which no fact is known to be.

@@ -54,6 +54,17 @@ impl Journal {
     /// # Errors
     /// [`StoreError`] when it is not durable.
     pub fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), StoreError> {
+        self.prepare();
+        self.note_act_of(apex, act, MOST)
+    }
+
+    /// As [`Self::note_act`], where so many are kept.
+    pub(super) fn note_act_of(
+        &mut self,
+        apex: &Name,
+        act: &Act,
+        most: u64,
+    ) -> Result<(), StoreError> {
         let [low, high] = range_of(apex);
         let last = self.store.range_back(&low, &high, 1)?;
         let (number, before) = match last.first() {
@@ -66,7 +77,7 @@ impl Journal {
         let mut batch = Batch::default();
         let value = seal(&key, payload);
         batch.put(&key, value);
-        if let Some(old) = number.checked_sub(MOST) {
+        if let Some(old) = number.checked_sub(most) {
             batch.delete(&key_of(apex, old));
         }
         self.store.write(batch)?;

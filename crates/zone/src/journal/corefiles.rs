@@ -27,19 +27,37 @@ pub struct KeptCorefile {
 }
 
 impl Journal {
-    /// Writes and syncs a Corefile that is in use from now on, unless it is the one written last.
+    /// Writes and syncs a Corefile that is in use from now on, unless it is the one written last. Its time is not before that
+    /// one's.
     ///
     /// # Errors
     /// [`StoreError`] when it is not durable.
     pub fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), StoreError> {
+        self.prepare();
+        self.note_corefile_of(corefile, MOST)
+    }
+
+    /// As [`Self::note_corefile`], where so many are kept.
+    pub(super) fn note_corefile_of(
+        &mut self,
+        corefile: &KeptCorefile,
+        most: u64,
+    ) -> Result<(), StoreError> {
         let all = read(&self.store)?;
         let last = all.last();
         if last.is_some_and(|(_, last)| last.digest == corefile.digest) {
             return Ok(());
         }
         let number = last.map_or(1, |(number, _)| number + 1);
-        let mut entries = vec![(number.to_be_bytes().to_vec(), Some(value_of(corefile)))];
-        if let Some(old) = number.checked_sub(MOST) {
+        let since_ms = last
+            .map_or(0, |(_, last)| last.since_ms)
+            .max(corefile.since_ms);
+        let corefile = KeptCorefile {
+            since_ms,
+            ..corefile.clone()
+        };
+        let mut entries = vec![(number.to_be_bytes().to_vec(), Some(value_of(&corefile)))];
+        if let Some(old) = number.checked_sub(most) {
             entries.push((old.to_be_bytes().to_vec(), None));
         }
         let mut batch = Batch::default();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dns::{Name, Serial};
-use provenance::{Cause, ObjectKey, Origin, Verb};
+use provenance::{Cause, Verb};
 
 use crate::journal::Zones;
 use crate::journal::serial_files::{Known, Serials};
@@ -54,12 +54,7 @@ impl Lost {
     /// The cause that the next version records, so that the history shows the loss for good.
     #[must_use]
     pub fn cause(&self) -> Cause {
-        Cause {
-            verb: Verb::Restored,
-            kind: None,
-            key: ObjectKey::new("", &format!("{STORE}: {self}")),
-            origin: Origin::default(),
-        }
+        Cause::of(Verb::Restored, &format!("{STORE}: {self}"))
     }
 
     /// The loss that a cause records; `None` for other causes.

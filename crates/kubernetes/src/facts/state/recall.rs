@@ -54,13 +54,11 @@ impl Reselected {
 }
 
 impl State {
-    /// Takes in facts of an earlier run, before anything was listed. Facts of kinds that are not watched are left out.
+    /// Takes in facts of an earlier run, of kinds that are watched, before anything was listed.
     pub fn recall(&mut self, facts: impl IntoIterator<Item = Fact>) {
         let mut marks = Dirty::default();
         for fact in facts {
-            if self.kinds.contains(fact.kind()) {
-                self.put(fact, Verb::Listed, &mut marks);
-            }
+            self.put(fact, Verb::Listed, &mut marks);
             if marks.causes.len() >= MARKS_MOST {
                 marks = Dirty::default();
             }
@@ -99,24 +97,16 @@ impl State {
         take(&mut self.touched)
     }
 
-    /// Whether [`Self::take_touched`] would give an object.
-    #[must_use]
-    pub fn is_touched(&self) -> bool {
-        !self.touched.is_empty()
-    }
-
-    /// Makes all objects count as changed for [`Self::take_touched`].
-    pub fn touch_all(&mut self) {
-        let namespaces = self
-            .namespaces
-            .values()
-            .map(|it| Kind::Namespace.of(&it.key));
+    /// All objects.
+    pub fn objects(&self) -> impl Iterator<Item = FactKey> {
+        let namespaces = self.namespaces.values();
+        let namespaces = namespaces.map(|it| Kind::Namespace.of(&it.key));
         let services = self.services.keys().map(|key| Kind::Service.of(key));
         let slices = self.slices.keys().map(|key| Kind::EndpointSlice.of(key));
         let pods = self.pods.keys().map(|key| Kind::Pod.of(key));
         let imports = self.imports().map(|it| Kind::ServiceImport.of(&it.key));
         let all = namespaces.chain(services).chain(slices);
-        self.touched = all.chain(pods).chain(imports).collect();
+        all.chain(pods).chain(imports)
     }
 
     /// Notes an object if its fact, its origin included, changes. Gives its origin before.

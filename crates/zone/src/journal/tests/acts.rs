@@ -86,3 +86,27 @@ fn a_changed_act_shows_and_a_missing_one() {
         assert_eq!(all.faults, [format!("the acts from {fault} are missing")]);
     }
 }
+
+#[test]
+fn the_oldest_acts_go_and_are_not_missed() {
+    let mut bench = Bench::new();
+    for number in 1..=7 {
+        let act = act(number);
+        bench.journal().note_act_of(&apex(), &act, 3).unwrap();
+    }
+    let all = acts(&mut bench);
+    assert_eq!(all.all, [act(5), act(6), act(7)]);
+    // Here so many more would be kept that their absence shows.
+    assert_eq!(all.faults, ["the acts from 1 to 4 are missing"]);
+}
+
+#[test]
+fn an_act_is_written_after_the_database_was_closed() {
+    let mut bench = with_acts(1);
+    bench.journal().store.refuse_next();
+    // The failure shows when it is used; then it is opened again.
+    let tries: Vec<bool> = (0..3)
+        .map(|_| bench.journal().note_act(&apex(), &act(2)).is_ok())
+        .collect();
+    assert!(tries.contains(&true), "{tries:?}");
+}
