@@ -29,10 +29,21 @@ pub struct Dirty {
     pub imports: BTreeMap<ObjectKey, BTreeSet<u32>>,
     /// Addresses whose PTRs may differ, with the positions of their causes.
     pub addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
+    /// What Services and ServiceImports had before. It is gone, and still concerns who changes them further.
+    lost: BTreeMap<FactKey, Lost>,
     /// Names of pods that may have been added or removed, with the positions of their causes.
     pub pods: BTreeMap<PodAddress, BTreeSet<u32>>,
     /// Namespaces that were added or removed.
     pub namespaces: BTreeSet<Arc<str>>,
+}
+
+/// Addresses that a Service or ServiceImport had before.
+#[derive(Debug, Default)]
+struct Lost {
+    /// Its own.
+    own: BTreeSet<IpAddr>,
+    /// Those of its endpoints.
+    endpoints: BTreeSet<IpAddr>,
 }
 
 impl Dirty {
@@ -111,6 +122,28 @@ impl Dirty {
         for address in all {
             self.address(*address, cause);
         }
+    }
+
+    /// Notes own addresses that a Service or ServiceImport does not have any more.
+    pub(super) fn lose_own(&mut self, of: FactKey, addresses: impl Iterator<Item = IpAddr>) {
+        self.lost.entry(of).or_default().own.extend(addresses);
+    }
+
+    /// Notes endpoints' addresses that a Service or ServiceImport does not have any more.
+    pub(super) fn lose_endpoints(&mut self, of: FactKey, addresses: impl Iterator<Item = IpAddr>) {
+        self.lost.entry(of).or_default().endpoints.extend(addresses);
+    }
+
+    /// Marks the own addresses that a Service or ServiceImport had before: a slice empties or fills it.
+    pub(super) fn lost_own(&mut self, of: &FactKey, cause: u32) {
+        let addresses = self.lost.get(of).map(|lost| lost.own.clone());
+        self.addresses(&addresses.unwrap_or_default(), cause);
+    }
+
+    /// Marks the endpoints' addresses that a Service or ServiceImport had before: it changes itself.
+    pub(super) fn lost_endpoints(&mut self, of: &FactKey, cause: u32) {
+        let addresses = self.lost.get(of).map(|lost| lost.endpoints.clone());
+        self.addresses(&addresses.unwrap_or_default(), cause);
     }
 
     pub(super) fn pods(&mut self, pods: impl IntoIterator<Item = PodAddress>, cause: u32) {

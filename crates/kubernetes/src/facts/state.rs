@@ -288,7 +288,8 @@ impl State {
         for PodAddress { address, .. } in &changed {
             let has_endpoints =
                 !self.holders.of(*address).is_empty() || !self.import_holders(*address).is_empty();
-            if has_endpoints {
+            // Or it had some before this batch.
+            if has_endpoints || dirty.addresses.contains_key(address) {
                 dirty.address(*address, cause);
             }
         }
@@ -374,6 +375,8 @@ impl State {
             .copied()
             .collect();
         dirty.addresses(before.symmetric_difference(&after), cause);
+        let of = Kind::Service.of(&key);
+        dirty.lose_own(of.clone(), before.difference(&after).copied());
         self.reindex(&key, &before, &after);
         self.outer_changed(&key, [old, new], cause, dirty);
         // Endpoints have PTRs only while their Service exists and is not an alias.
@@ -385,6 +388,7 @@ impl State {
         };
         if points(old) != points(new) {
             self.mark_addresses(&key, new, cause, dirty);
+            dirty.lost_endpoints(&of, cause);
         }
     }
 

@@ -519,7 +519,7 @@ fn objects_of(causes: &[Cause]) -> Option<BTreeSet<FactKey>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
     /// Any objects change in any way while the server is away. Then, of each record that comes or goes: only objects to which
     /// something was done are named, and if nothing had been done to them, the record would be as it was.

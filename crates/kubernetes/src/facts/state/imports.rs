@@ -124,6 +124,8 @@ impl State {
         let set = |import| own_addresses(import).iter().copied().collect();
         let (before, after): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = (set(old), set(new));
         dirty.addresses(before.symmetric_difference(&after), cause);
+        let of = Kind::ServiceImport.of(key);
+        dirty.lose_own(of.clone(), before.difference(&after).copied());
         self.reindex_import(key, &before, &after);
         // Endpoints have PTRs only under a headless import. The oldest import at an address owns it.
         let points = |import: Option<&ServiceImport>| {
@@ -134,6 +136,7 @@ impl State {
             for address in own.chain(self.slices_of_import(key).flat_map(slice_addresses)) {
                 dirty.address(address, cause);
             }
+            dirty.lost_endpoints(&of, cause);
         }
     }
 
@@ -152,12 +155,15 @@ impl State {
         } = Owners::of(old, new, owning_import);
         for key in &refilled {
             dirty.addresses(own_addresses(self.imports.by_key.get(key)), cause);
+            dirty.lost_own(&Kind::ServiceImport.of(key), cause);
         }
         if let (Some(import), Some(slice)) = (&before, old)
             && before != after
         {
             self.imports.slices_of.unlink(import, slice);
-            let addresses = slice_addresses(slice).collect();
+            let addresses: BTreeSet<IpAddr> = slice_addresses(slice).collect();
+            let of = Kind::ServiceImport.of(import);
+            dirty.lose_endpoints(of, addresses.iter().copied());
             self.reindex_import(import, &addresses, &BTreeSet::new());
             dirty.import(import, cause);
             dirty.addresses(&addresses, cause);
@@ -173,6 +179,9 @@ impl State {
         for endpoint in known.symmetric_difference(&now).chain(all) {
             dirty.addresses(endpoint.addresses.iter(), cause);
         }
+        let gone = known.difference(&now);
+        let gone = gone.flat_map(|it| it.addresses.iter().copied());
+        dirty.lose_endpoints(Kind::ServiceImport.of(&import), gone);
         let before = old.into_iter().flat_map(slice_addresses).collect();
         self.reindex_import(&import, &before, &slice_addresses(slice).collect());
         dirty.import(&import, cause);

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use provenance::ObjectKey;
+use provenance::{Kind, ObjectKey};
 
 use super::{State, cluster_ips};
 use crate::facts::{Dirty, Endpoint, EndpointSlice};
@@ -102,14 +102,18 @@ impl State {
             after,
             refilled,
         } = Owners::of(old, new, owning_service);
-        for service in refilled.iter().filter_map(|key| self.service(key)) {
-            dirty.addresses(cluster_ips(service), cause);
+        for key in &refilled {
+            let service = self.service(key);
+            dirty.addresses(service.map(cluster_ips).unwrap_or_default(), cause);
+            dirty.lost_own(&Kind::Service.of(key), cause);
         }
         if let (Some(service), Some(slice)) = (&before, old)
             && before != after
         {
             self.slices_of.unlink(service, slice);
-            let addresses = slice_addresses(slice).collect();
+            let addresses: BTreeSet<IpAddr> = slice_addresses(slice).collect();
+            let of = Kind::Service.of(service);
+            dirty.lose_endpoints(of, addresses.iter().copied());
             self.reindex(service, &addresses, &BTreeSet::new());
             dirty.service(service, cause);
             dirty.addresses(&addresses, cause);
@@ -123,6 +127,9 @@ impl State {
         for endpoint in known.symmetric_difference(&now) {
             dirty.addresses(endpoint.addresses.iter(), cause);
         }
+        let gone = known.difference(&now);
+        let gone = gone.flat_map(|it| it.addresses.iter().copied());
+        dirty.lose_endpoints(Kind::Service.of(&service), gone);
         let before = old.into_iter().flat_map(slice_addresses).collect();
         self.reindex(&service, &before, &slice_addresses(slice).collect());
         dirty.service(&service, cause);
