@@ -15,12 +15,12 @@ use crate::cluster::zone::ClusterZone;
 use crate::contested::Losers;
 use crate::overlay::{Layer, merge};
 use crate::plan::{ClusterPlan, ZonePlan};
-use crate::zone_edit::{WholeCauses, ZoneDraft, ZoneEdit, draft_of, nodes_of};
+use crate::zone_edit::{WholeCauses, ZoneDraft, ZoneEdit, narrowed_draft, nodes_of};
 use dns::{Name, Record};
-use kubernetes::facts::{Dirty, PodAddress, Service, ServiceForm, State};
+use kubernetes::facts::{Concerns, Dirty, PodAddress, Service, ServiceForm, State};
 use kubernetes::schema::{
-    Claim, Owners, Problem, Rooms, has_cluster_ip, pod_name, pod_record, pointers, render_service,
-    service_name, soa,
+    Claim, Concerned, Owners, Problem, Rooms, has_cluster_ip, pod_name, pod_record, pointers,
+    render_service, service_name, soa,
 };
 use provenance::{Cause, FactKey, Kind, ObjectKey};
 use zone::{Contents, Edit, Node};
@@ -99,7 +99,7 @@ pub(super) fn render_dirty(
         dirty.addresses.len(),
         dirty.pods.len(),
     ];
-    renderer.finish(causes, work)
+    renderer.finish(causes, &dirty.concerns, work)
 }
 
 /// Renders everything: what is in the current contents and not rendered goes. `is_exact`: the dirty keys are all that differ
@@ -133,7 +133,7 @@ pub(super) fn render_all(
         state.addresses().count(),
         state.pods().count(),
     ];
-    renderer.finish(causes, work)
+    renderer.finish(causes, &dirty.concerns, work)
 }
 
 impl<'a> Renderer<'a> {
@@ -402,7 +402,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// Ends all edits. `work`: the numbers of rendered Services, addresses and pods.
-    fn finish(self, mut causes: Vec<Cause>, work: [usize; 3]) -> Rendering {
+    fn finish(self, mut causes: Vec<Cause>, concerns: &Concerns, work: [usize; 3]) -> Rendering {
+        let concerned = Concerned::of(concerns, self.plan.hides_empty_services);
         let mut layers = Vec::new();
         let mut drafts = Vec::new();
         let zones = self.plan.zones().zip(self.zones);
@@ -426,7 +427,7 @@ impl<'a> Renderer<'a> {
                     merged
                 }
             };
-            drafts.push(draft_of(edit, &causes));
+            drafts.push(narrowed_draft(edit, &causes, &concerned));
         }
         Rendering {
             drafts,

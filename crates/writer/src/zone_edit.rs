@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use dns::{Name, Rdata, Record, Rtype, Ttl};
-use kubernetes::schema::{apex_records, soa};
+use dns::{Name, Rdata, Record, RrList, Rtype, Ttl};
+use kubernetes::schema::{Concerned, apex_records, soa};
 use provenance::{Cause, Kind, Verb};
 use zone::{Draft, Edit, Node};
 
@@ -150,8 +150,16 @@ pub(crate) struct ZoneDraft {
 
 /// Ends one edit and keeps only the groups of causes that a record names.
 pub(crate) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
-    let ZoneEdit { edit, tags } = edit;
+    narrowed_draft(edit, causes, &Concerned::default())
+}
+
+/// As [`draft_of`]; of the causes of a record, those stay that concern it.
+pub(crate) fn narrowed_draft(edit: ZoneEdit, causes: &[Cause], concerned: &Concerned) -> ZoneDraft {
+    let ZoneEdit { edit, mut tags } = edit;
     let mut draft = edit.finish();
+    if !concerned.is_empty() {
+        narrow(&mut draft, &mut tags, concerned);
+    }
     let mut groups: Vec<(u32, BTreeSet<u32>)> =
         tags.into_iter().map(|(group, tag)| (tag, group)).collect();
     groups.sort_by_key(|(tag, _)| *tag);
@@ -186,6 +194,31 @@ pub(crate) fn draft_of(edit: ZoneEdit, causes: &[Cause]) -> ZoneDraft {
     ZoneDraft {
         draft,
         causes: kept,
+    }
+}
+
+/// Leaves each record those causes of its group that concern it.
+fn narrow(draft: &mut Draft, tags: &mut HashMap<BTreeSet<u32>, u32>, concerned: &Concerned) {
+    let is_wide = |group: &BTreeSet<u32>| {
+        group.len() > 1 && group.iter().any(|cause| concerned.is_partial(*cause))
+    };
+    let wide = tags.iter().filter(|(group, _)| is_wide(group));
+    let wide: HashMap<u32, BTreeSet<u32>> =
+        wide.map(|(group, tag)| (*tag, group.clone())).collect();
+    if wide.is_empty() {
+        return;
+    }
+    for list in [&mut draft.removed, &mut draft.added] {
+        let mut narrowed = RrList::with_capacity(list.as_octets().len());
+        for mut rr in &*list {
+            if let Some(group) = wide.get(&rr.tag) {
+                let next = u32::try_from(tags.len()).expect("fewer than 2^32 groups in one batch");
+                rr.tag = *tags.entry(concerned.narrowed(group, rr)).or_insert(next);
+            }
+            narrowed.push(rr);
+        }
+        narrowed.shrink();
+        *list = narrowed;
     }
 }
 

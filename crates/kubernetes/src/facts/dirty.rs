@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use provenance::{Cause, FactKey, ObjectKey, Origin, Verb};
 
-use crate::facts::PodAddress;
+use crate::facts::{Concern, Concerns, PodAddress};
 
 /// From this number of causes on, a new cause of an object replaces its previous one. While a store refuses versions,
 /// objects continue to change; this limits the causes to this number plus one per object.
@@ -17,6 +17,8 @@ const CAUSES_MOST: usize = 65_536;
 pub struct Dirty {
     /// All causes since the last rendering, in the order of their arrival; see [`CAUSES_MOST`].
     pub causes: Vec<Cause>,
+    /// What causes concern, where that is not all of an object.
+    pub concerns: Concerns,
     /// The number of changes with a cause.
     pub changes: u64,
     /// The position of each object's last cause; empty until there are [`CAUSES_MOST`] causes.
@@ -75,10 +77,22 @@ impl Dirty {
             .ok()
             .and_then(|place| self.causes.get_mut(place))
         {
-            Some(before) => *before = cause,
+            Some(before) => {
+                *before = cause;
+                self.concerns.forget(place);
+            }
             None => self.causes.push(cause),
         }
         place
+    }
+
+    /// Notes what a cause that was just added concerns.
+    pub(super) fn concern(&mut self, cause: u32, concern: Concern) {
+        let last = self.causes.last().filter(|it| it.kind.is_some());
+        let is_last = usize::try_from(cause).is_ok_and(|place| place + 1 == self.causes.len());
+        if last.is_some() && is_last && self.causes.len() < CAUSES_MOST {
+            self.concerns.note(cause, concern);
+        }
     }
 
     /// The position of the configuration as a cause; `source` is what it reads.

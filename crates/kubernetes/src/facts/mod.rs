@@ -1,6 +1,7 @@
 //! The state of a cluster: facts in small types, indexed, and the keys that a change makes dirty.
 
 mod clients;
+mod concerns;
 mod dirty;
 mod endpoint;
 mod headless;
@@ -14,6 +15,7 @@ mod state;
 pub mod stored;
 
 pub use clients::{Client, ClientPods};
+pub use concerns::{Concern, Concerns};
 pub use dirty::Dirty;
 pub use endpoint::{Addresses, Endpoint, EndpointNames};
 pub use headless::{HeadlessService, HeadlessServices, SeenService};

@@ -21,7 +21,8 @@ use self::slices::{SliceNames, same_slice, slice_addresses};
 use crate::facts::holders::Holders;
 use crate::facts::pods::Pods;
 use crate::facts::{
-    Change, Client, Dirty, EndpointSlice, Fact, Kinds, Namespace, PodAddress, Service, ServiceForm,
+    Change, Client, Concern, Dirty, EndpointSlice, Fact, Kinds, Namespace, PodAddress, Service,
+    ServiceForm,
 };
 
 /// All facts of one cluster.
@@ -44,6 +45,8 @@ pub struct State {
     pub(super) pods: Pods,
     /// The kinds that were listed completely at least once.
     listed: BTreeSet<Kind>,
+    /// Whether facts of an earlier run were taken in.
+    is_recalled: bool,
     /// What differs before the first lists besides objects.
     reselected: Option<Reselected>,
     /// See [`Self::take_touched`].
@@ -203,6 +206,9 @@ impl State {
                     return;
                 }
                 let cause = self.cause(key, event, dirty);
+                if old.is_some_and(|old| differs_by_ports(old, &service)) {
+                    dirty.concern(cause, Concern::Ports);
+                }
                 self.service_changed(old, Some(&service), cause, dirty);
             }
             Fact::EndpointSlice(slice) => {
@@ -213,6 +219,7 @@ impl State {
                     return;
                 }
                 let cause = self.cause(key, event, dirty);
+                self.note_concern(cause, old, Some(&slice), dirty);
                 self.slice_changed(old, Some(&slice), cause, dirty);
                 self.import_slice_changed(old, Some(&slice), cause, dirty);
             }
@@ -250,6 +257,7 @@ impl State {
             Kind::EndpointSlice => {
                 if let Some(old) = self.slices.remove(&key.key) {
                     let cause = self.cause(key.clone(), event, dirty);
+                    self.note_concern(cause, Some(&old), None, dirty);
                     self.slice_changed(Some(&old), None, cause, dirty);
                     self.import_slice_changed(Some(&old), None, cause, dirty);
                 }
@@ -300,6 +308,8 @@ impl State {
     pub fn mark_whole(&self, of: &FactKey, causes: &BTreeSet<u32>, dirty: &mut Dirty) {
         let FactKey { kind, key } = of;
         for cause in causes {
+            // Room is given and taken for reasons beyond what was changed.
+            dirty.concerns.forget(*cause);
             match kind {
                 Kind::ServiceImport => self.mark_import(key, *cause, dirty),
                 Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Pod => {
@@ -476,6 +486,18 @@ fn load_balanced(service: Option<&Service>) -> BTreeSet<IpAddr> {
         .into_iter()
         .flat_map(|it| it.addresses.iter().copied())
         .collect()
+}
+
+/// Whether nothing but the ports of a Service differs.
+fn differs_by_ports(old: &Service, new: &Service) -> bool {
+    let ports = new.ports.clone();
+    same_service(
+        &Service {
+            ports,
+            ..old.clone()
+        },
+        new,
+    )
 }
 
 /// Whether two Services are equal apart from their origins.

@@ -6,6 +6,7 @@
 mod apex;
 mod catalog;
 mod clusterset;
+mod concerned;
 mod endpoint;
 mod external;
 mod front;
@@ -20,6 +21,7 @@ mod service;
 pub use apex::{ApexSettings, NameServer, apex_records, soa};
 pub use catalog::{CATALOG_TTL, CatalogLabels, CatalogMember, catalog_records, invalid};
 pub use clusterset::{has_own_address, import_pointers, render_import};
+pub use concerned::Concerned;
 pub use endpoint::endpoint_label;
 pub use external::{ExternalSettings, external_name, external_pointers, render_external};
 pub use front::{Front, InFront, Trusted, outer_addresses_in_front, servers_in_front};

@@ -289,6 +289,32 @@ fn many_facts_are_written_in_portions_after_their_version() {
 }
 
 #[test]
+fn of_very_many_objects_that_came_and_went_no_list_is_kept_and_all_facts_are_written_anew() {
+    let mut run = Run::first(&plan(), &database());
+    run.pipeline.save_all_facts();
+    let many = (0..140_000).map(|number| headless(&format!("s{number}"), 1));
+    let many: Objects = database().into_iter().chain(objects(many)).collect();
+    feed(&mut run.pipeline, list(&many, Kind::Service));
+    let mut scaled = database();
+    scaled.extend(objects([slice("db-1", "db", 2, &[1])]));
+    feed(&mut run.pipeline, list(&scaled, Kind::Service));
+    let memory = &run.pipeline.clusters[0].memory;
+    assert!(memory.is_overrun && memory.unsaved.is_empty());
+    run.see(&scaled);
+    run.clock.advance(1);
+    while run.pipeline.save_facts() {}
+    let kept: usize = run.beside.lock().unwrap().values().map(BTreeMap::len).sum();
+    assert_eq!(kept, 7);
+    // They are those of the last version.
+    scaled.extend(objects([slice("db-2", "db", 2, &[3, 4])]));
+    let next = run.again(&scaled);
+    assert_eq!(
+        next.all_named(FORWARD),
+        set(&["listed EndpointSlice a/db-2"])
+    );
+}
+
+#[test]
 fn after_a_crash_what_was_published_before_it_is_no_news() {
     let mut run = Run::first(&plan(), &database());
     run.pipeline.save_facts();
@@ -336,6 +362,74 @@ fn what_waits_during_a_freeze_is_news_for_the_next_run() {
         next.all_named(FORWARD),
         set(&["listed EndpointSlice a/db-1"])
     );
+}
+
+#[test]
+fn causes_10_of_two_slices_in_one_batch_each_is_named_for_its_own_endpoints() {
+    let mut run = Run::first(&plan(), &database());
+    for fact in [
+        slice("db-1", "db", 2, &[2, 5]),
+        slice("db-2", "db", 2, &[3, 6]),
+    ] {
+        feed(&mut run.pipeline, Change::Applied(fact));
+    }
+    assert!(run.pipeline.commit());
+    for zone in [FORWARD, REVERSE] {
+        let named = run.named(zone);
+        let of = |last: u8| -> BTreeSet<String> {
+            let parts = [
+                format!("10-0-0-{last}."),
+                format!("A 10.0.0.{last}"),
+                format!("{last}.0.0.10."),
+            ];
+            let its = named
+                .iter()
+                .filter(|(record, _)| parts.iter().any(|part| record.contains(part)));
+            its.flat_map(|(_, causes)| causes.clone()).collect()
+        };
+        for last in [1, 5] {
+            assert_eq!(
+                of(last),
+                set(&["applied EndpointSlice a/db-1"]),
+                "{named:?}"
+            );
+        }
+        assert_eq!(of(6), set(&["applied EndpointSlice a/db-2"]), "{named:?}");
+    }
+}
+
+#[test]
+fn causes_10_a_slice_is_not_named_for_its_services_own_record() {
+    for hides_empty_services in [false, true] {
+        let world = World::new(ClusterPlan {
+            hides_empty_services,
+            ..plan().plan
+        });
+        let mut run = Run::first(&world, &database());
+        let shop = match headless("shop", 1) {
+            Fact::Service(shop) => Service {
+                form: ServiceForm::ClusterIp([IpAddr::from([10, 0, 0, 7])].into()),
+                ..shop
+            },
+            _ => unreachable!(),
+        };
+        feed(&mut run.pipeline, Change::Applied(Fact::Service(shop)));
+        feed(
+            &mut run.pipeline,
+            Change::Applied(slice("shop-1", "shop", 1, &[8])),
+        );
+        assert!(run.pipeline.commit());
+        for (record, causes) in run.named(FORWARD) {
+            let slice = "applied EndpointSlice a/shop-1";
+            let is_own = record.ends_with("A 10.0.0.7");
+            // Where empty Services are hidden, the slice shows it.
+            let want = match is_own && !hides_empty_services {
+                true => vec!["applied Service a/shop"],
+                false => vec!["applied Service a/shop", slice],
+            };
+            assert_eq!(causes, want, "{record}");
+        }
+    }
 }
 
 /// Restarts the source, which reads other objects then.

@@ -56,6 +56,7 @@ impl Reselected {
 impl State {
     /// Takes in facts of an earlier run, of kinds that are watched, before anything was listed.
     pub fn recall(&mut self, facts: impl IntoIterator<Item = Fact>) {
+        self.is_recalled = true;
         let mut marks = Dirty::default();
         for fact in facts {
             self.put(fact, Verb::Listed, &mut marks);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use provenance::{Kind, ObjectKey};
 
 use super::{State, cluster_ips};
-use crate::facts::{Dirty, Endpoint, EndpointSlice};
+use crate::facts::{Concern, Dirty, Endpoint, EndpointSlice};
 
 /// The names of the slices of each owner, sorted, whether the owner exists or not. Most owners have one.
 #[derive(Debug, Default)]
@@ -89,6 +89,20 @@ pub(super) fn endpoints<'a>(
 }
 
 impl State {
+    /// Notes which endpoints the change of a slice concerns. Before the first list it is not known which ones it had.
+    pub(super) fn note_concern(
+        &self,
+        cause: u32,
+        old: Option<&EndpointSlice>,
+        new: Option<&EndpointSlice>,
+        dirty: &mut Dirty,
+    ) {
+        let is_known = self.is_recalled || self.is_listed(Kind::EndpointSlice);
+        if let Some(concern) = Concern::of_slice(old, new).filter(|_| is_known) {
+            dirty.concern(cause, concern);
+        }
+    }
+
     /// Applies the change of a slice that was added, removed or changed.
     pub(super) fn slice_changed(
         &mut self,
