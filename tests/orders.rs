@@ -491,15 +491,14 @@ fn causes_12_a_freeze_and_its_end_without_a_version_are_in_the_history() {
     // A name's own versions have none of them.
     assert!(acts(site.ask(&[&log[..], &["--name", NAME]].concat())).is_empty());
     // A freeze whose entry was lost in a crash is noted at the next start, and only once.
-    let (state, before) = (site.state(), site.path("before"));
+    let (database, before) = (site.state().join("db"), site.path("before"));
     server.terminate(START);
-    copy_folder(&state, &before);
+    copy_folder(&database, &before);
     let mut server = site.start_answering();
     ask(&site, &["freeze", ZONE, "--reason", "again"]);
     server.terminate(START);
-    std::fs::copy(state.join("orders"), before.join("orders")).unwrap();
-    std::fs::remove_dir_all(&state).unwrap();
-    std::fs::rename(&before, &state).unwrap();
+    std::fs::remove_dir_all(&database).unwrap();
+    std::fs::rename(&before, &database).unwrap();
     for _ in 0..2 {
         site.start_answering().terminate(START);
         let state = site.run(&[&log[..], &["--state", "state"]].concat());
