@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::evidence::{make_keys, run, said};
 use crate::support::needs::{self, zonewright};
 use crate::support::product::{START, Site};
 use serde_json::Value;
@@ -24,31 +25,6 @@ fn with_serials(versions: usize) -> (Site, Vec<u32>) {
     let (mut server, serials) = site.start_with_history(5);
     server.terminate(START);
     (site, serials)
-}
-
-/// What a command wrote, on both streams.
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-    format!("{out}{err}")
-}
-
-/// Runs a program in the folder of a site.
-fn run(site: &Site, program: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(program);
-    command.args(args).current_dir(site.path(""));
-    command.output().expect("it can be run")
-}
-
-/// Makes a key and its public half.
-fn make_keys(site: &Site) {
-    let openssl = needs::program("openssl");
-    for args in [
-        &["genpkey", "-algorithm", "ed25519", "-out", "key.pem"][..],
-        &["pkey", "-in", "key.pem", "-pubout", "-out", "public.pem"],
-    ] {
-        let made = run(site, &openssl, args);
-        assert!(made.status.success(), "{}", said(&made));
-    }
 }
 
 const SIGNED: [&str; 8] = [

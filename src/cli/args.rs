@@ -289,7 +289,11 @@ pub struct VerifyWanted {
     /// A hash that was noted elsewhere, as HASH or ZONE=HASH: check that it is in the history. Can be given several times.
     #[arg(long, value_name = "HASH")]
     pub anchor: Vec<String>,
-    /// With FILE: check the signature of the manifest with this Ed25519 public key (PEM, as `openssl pkey -pubout` writes it).
+    /// Check that the hashes of these signed notes are in the history: a file that `history { note file PATH }` names, or
+    /// note.json of a ConfigMap with note.json.sig beside it.
+    #[arg(long, value_name = "FILE")]
+    pub note: Option<PathBuf>,
+    /// With FILE or `--note`: check the signatures with this Ed25519 public key (PEM, as `openssl pkey -pubout` writes it).
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// Where to read.
@@ -373,6 +377,15 @@ pub struct ExportWanted {
     /// Sign the manifest with this Ed25519 key (PKCS#8 PEM, as `openssl genpkey -algorithm ed25519` writes it).
     #[arg(long, value_name = "KEYFILE", requires = "history")]
     pub sign: Option<PathBuf>,
+    /// Sign the manifest with the key that `history { sign KEYFILE }` of this Corefile names for the zones.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        requires = "history",
+        conflicts_with = "sign"
+    )]
+    pub corefile: Option<PathBuf>,
     /// Print new versions of one ZONE to standard output without end, as lines of its history.
     #[arg(long, conflicts_with_all = ["to", "read_only", "history"])]
     pub follow: bool,

@@ -19,6 +19,7 @@ use crate::failure::{Failure, one_line};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::clusters::wanted;
 use crate::plan::model::Plan;
+use crate::plan::notes::note_folders;
 use crate::runtime::certificates::check_certificates;
 use crate::runtime::listeners::addresses_of;
 use crate::runtime::sources::Source;
@@ -187,12 +188,20 @@ fn zones_of(config: &Config) -> Vec<String> {
     zones.map(ToString::to_string).collect()
 }
 
-/// Problems that prevent a start on this machine; the Corefile may be for another.
+/// Problems that prevent a start on this machine, or notes; the Corefile may be for another.
 fn of_machine(config: &Config, runtime: &Runtime) -> Vec<String> {
     let mut warnings = Vec::new();
     for (listener, blocks) in config.listeners() {
         if let Err(error) = addresses_of(&listener, &blocks, &interface_addresses) {
             warnings.push(one_line(&error));
+        }
+    }
+    for folder in note_folders(config) {
+        if !folder.is_dir() {
+            let folder = folder.display();
+            warnings.push(format!(
+                "{folder}: this folder of `note file` does not exist, so no notes are written there"
+            ));
         }
     }
     for error in runtime.block_on(unresolved_upstreams(config, NAMES_WITHIN)) {

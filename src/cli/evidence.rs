@@ -5,15 +5,15 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use history::{
-    AuditError, FileEntry, FileVerdict, Manifest, NOT_NAMED, Output, SCHEMA, anchored_hashes,
+    Anchors, AuditError, FileEntry, FileVerdict, Manifest, NOT_NAMED, Noted, Output, SCHEMA,
     check_history, write_file_verdict,
 };
 use ring::digest::{Context, SHA256};
 use serde_json::json;
 use zone::Hash;
 use zone::journal::{Damage, Fault};
+use zone::signing::PublicKey;
 
-use crate::cli::signing::PublicKey;
 use crate::cli::stopped::refused;
 use crate::failure::Failure;
 
@@ -36,7 +36,7 @@ pub(crate) fn signature_of(manifest: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn unreadable(file: &Path, error: &io::Error) -> Failure {
+pub(crate) fn unreadable(file: &Path, error: &io::Error) -> Failure {
     Failure::unusable(format!("{}: {error}", file.display()))
 }
 
@@ -212,8 +212,13 @@ impl CheckedManifest {
     }
 }
 
+/// Reads a public key.
+pub(crate) fn read_public_key(file: &Path) -> Result<PublicKey, Failure> {
+    PublicKey::read(file).map_err(|error| Failure::unusable(format!("{}: {error}", file.display())))
+}
+
 /// Writes what is wrong with a file that is no history. A missing file has no signature.
-fn write_faults(
+pub(crate) fn write_faults(
     file: &str,
     signature: Option<&str>,
     faults: &[(Damage, String)],
@@ -269,28 +274,42 @@ fn signature_fault(
     Some((Damage::Changed, why))
 }
 
+/// Hashes to look for in an export.
+pub(crate) struct Sought<'a> {
+    /// Those that a person noted.
+    pub(crate) anchors: &'a [String],
+    /// Those of notes.
+    pub(crate) noted: &'a [Noted],
+    /// The key that checks the manifest.
+    pub(crate) key: Option<&'a PublicKey>,
+}
+
 /// `verify FILE`: a history with what the manifest beside it says, or all files of a manifest.
 ///
 /// # Errors
 /// When a file cannot be read, or is not as it was written.
 pub(crate) fn verify_export(
     path: &Path,
-    anchors: &[String],
-    key: Option<&Path>,
+    sought: &Sought<'_>,
     output: Output,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
+    let Sought {
+        anchors,
+        noted,
+        key,
+    } = *sought;
     let is_history = path
         .extension()
         .is_some_and(|extension| extension == "ndjson");
-    let key = key.map(PublicKey::read).transpose()?;
-    let hashes = anchored_hashes(anchors).map_err(refused)?;
-    if !is_history && !anchors.is_empty() {
+    let anchors = Anchors::parse(anchors, noted).map_err(refused)?;
+    let hashes = anchors.hashes();
+    if !is_history && !hashes.is_empty() {
         return Err(Failure::unusable(
-            "--anchor looks into one history: name FILE.ndjson",
+            "--anchor and --note look into one history: name FILE.ndjson",
         ));
     }
-    let manifest = manifest_of(path, is_history, key.as_ref())?;
+    let manifest = manifest_of(path, is_history, key)?;
     let failed = |error: io::Error| Failure::running(error.to_string());
     let mut broken = Vec::new();
     if let Some(checked) = &manifest {
@@ -315,7 +334,7 @@ pub(crate) fn verify_export(
             None if is_listed => checked.is_not_named(key.is_some()),
             None => {}
         }
-        match write_file_verdict(&shown, &checked.verdict, anchors, output, out) {
+        match write_file_verdict(&shown, &checked.verdict, &anchors, output, out) {
             Err(AuditError::BrokenFile(_)) => broken.push(shown),
             Err(error @ AuditError::NotAnchored { .. }) => not_anchored = Some(error),
             done => done.map_err(refused)?,

@@ -5,14 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use directives::config::History;
+use dns::Name;
 use history::{Follow, Manifest, Output, Question, Request, SCHEMA, answer, ask};
 use ops::{Clock, SystemClock, millis};
+use zone::signing::SigningKey;
 
-use crate::cli::args::{Asking, ExportWanted, Reading};
-use crate::cli::commands::print;
+use crate::cli::args::{Asking, Configuration, ExportWanted, Reading};
+use crate::cli::commands::{load, print};
 use crate::cli::evidence::{CheckedFile, MANIFEST, signature_of};
 use crate::cli::follow::{follow, to_stdout};
-use crate::cli::signing::SigningKey;
 use crate::cli::stopped::{NOBODY, Stored, refused, stored_past};
 use crate::failure::Failure;
 
@@ -57,18 +59,54 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         to,
         history,
         sign,
+        corefile,
         follow: _,
         since,
         reading,
     } = wanted;
     // Read before anything is written.
-    let key = sign.as_deref().map(SigningKey::read).transpose()?;
+    let sign = match corefile {
+        Some(corefile) => Some(key_file_of(&zones, corefile)?),
+        None => sign,
+    };
+    let key = sign.as_deref().map(read_signing_key).transpose()?;
     match (to, history) {
         (Some(to), true) => histories_to_folder(&zones, &to, key.as_ref(), &reading),
         (Some(to), false) => versions_to_folder(&zones, &to, &reading),
         // The command line asks for one of the two.
         (None, _) => follow_export(&zones, since, &reading.asking),
     }
+}
+
+/// Reads a private key.
+fn read_signing_key(file: &Path) -> Result<SigningKey, Failure> {
+    let fix = SigningKey::FIX;
+    SigningKey::read(file)
+        .map_err(|error| Failure::unusable(format!("{}: {error}; {fix}", file.display())))
+}
+
+/// The file of the key with which a Corefile signs what it says of some zones.
+fn key_file_of(zones: &[String], corefile: PathBuf) -> Result<PathBuf, Failure> {
+    let shown = corefile.display().to_string();
+    let loaded = load(&Configuration { corefile, port: 53 })?;
+    let mut found: Option<PathBuf> = None;
+    for text in zones {
+        let zone = Name::parse(text).map_err(|error| Failure::unusable(error.to_string()))?;
+        let mut blocks = loaded.config.blocks_of(&zone);
+        let sign = blocks.find_map(|block| block.for_zone::<History>(&zone)?.sign.clone());
+        let Some(sign) = sign else {
+            return Err(Failure::unusable(format!(
+                "{shown}: the history of {zone} has no sign; write: sign KEYFILE, or name a key with --sign"
+            )));
+        };
+        if found.as_ref().is_some_and(|other| *other != sign) {
+            return Err(Failure::unusable(format!(
+                "{shown}: the zones have different keys, and a manifest has one signature; export them one by one, or name a key with --sign"
+            )));
+        }
+        found = Some(sign);
+    }
+    found.ok_or_else(|| Failure::unusable("no zone is named"))
 }
 
 /// The source of the history, for an existing folder to write to.

@@ -10,6 +10,7 @@ pub(crate) mod etcd_zones;
 pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod model;
+pub(crate) mod notes;
 pub(crate) mod zone_settings;
 
 pub use addresses::interface_addresses;

@@ -535,6 +535,7 @@ mod tests {
         let mut verified = Box::pin(asked(Request::Verify {
             zone: None,
             anchors: Vec::new(),
+            noted: Vec::new(),
         }));
         tokio::select! {
             biased;

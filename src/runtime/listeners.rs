@@ -356,7 +356,7 @@ pub(crate) fn new_cookies() -> anyhow::Result<CookieSecrets> {
 }
 
 /// The name of the machine, as far as it is known.
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let of_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = of_kernel.or_else(|| std::env::var("HOSTNAME").ok());
     let name = name.map(|name| name.trim().to_owned());

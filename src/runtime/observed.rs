@@ -20,6 +20,7 @@ use zone::gate::Why;
 
 use crate::plan::clusters::PlannedCluster;
 use crate::runtime::deployment::{DeployedCluster, Deployment};
+use crate::runtime::note_board::NoteBoard;
 use crate::runtime::status::{ListeningNow, zone_line};
 
 /// What some secondaries refuse of each zone, in words.
@@ -61,6 +62,8 @@ pub(crate) struct Observed {
     pub(crate) peers: PeersAheadOfUs,
     /// The sockets on which the server listens.
     listening: ListeningNow,
+    /// The places that get signed notes.
+    notes: Arc<NoteBoard>,
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
@@ -69,16 +72,31 @@ pub(crate) struct Observed {
     sandbox: SandboxLine,
 }
 
+/// The parts that outlast a reload.
+#[derive(Clone, Copy)]
+pub(crate) struct ObservedParts<'a> {
+    /// What all servers share.
+    pub(crate) common: &'a Common,
+    /// The sockets on which the server listens.
+    pub(crate) listening: &'a ListeningNow,
+    /// The places that get signed notes.
+    pub(crate) notes: &'a Arc<NoteBoard>,
+}
+
 impl Observed {
     /// Handles on what is planned and bound.
     pub(crate) fn new(
         deployment: &Arc<Deployment>,
-        common: &Common,
-        listening: &ListeningNow,
+        parts: ObservedParts<'_>,
         clock: &Arc<dyn Clock>,
         state: &Path,
         sandbox: SandboxLine,
     ) -> Self {
+        let ObservedParts {
+            common,
+            listening,
+            notes,
+        } = parts;
         Self {
             deployment: Arc::clone(deployment),
             common: common.clone(),
@@ -87,6 +105,7 @@ impl Observed {
             left_out: Arc::default(),
             peers: Arc::default(),
             listening: Arc::clone(listening),
+            notes: Arc::clone(notes),
             clock: Arc::clone(clock),
             state: state.to_owned(),
             sandbox,
@@ -103,6 +122,7 @@ impl Observed {
             left_out: Arc::clone(&self.left_out),
             peers: Arc::clone(&self.peers),
             listening: Arc::clone(&self.listening),
+            notes: Arc::clone(&self.notes),
             clock: Arc::clone(&self.clock),
             state: self.state.clone(),
             sandbox: self.sandbox.clone(),
@@ -221,6 +241,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
             .map(secondary_line)
             .collect(),
         problems,
+        notes: observed.notes.lines(),
     }
 }
 
@@ -268,6 +289,7 @@ pub(crate) fn samples(observed: &Observed) -> Vec<Sample> {
     source_samples(observed, &mut out);
     secondary_samples(observed, &mut out);
     server_samples(observed, &mut out);
+    observed.notes.samples(&mut out);
     out.push(Sample::new(
         m::STORE_BYTES,
         &[],

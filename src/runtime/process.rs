@@ -520,7 +520,16 @@ impl Process {
             wish = signals.end() => return ended_by(wish),
         }
         drop(tasks);
-        outcome(failed, close(data).await)?;
+        let is_orderly = failed.is_none();
+        let closed = close(data).await;
+        if is_orderly {
+            // After the last version.
+            tokio::select! {
+                () = serving.notes.write_last() => {}
+                wish = signals.end() => return ended_by(wish),
+            }
+        }
+        outcome(failed, closed)?;
         tracing::info!("ended");
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `run`: the server, from its parts to its end.
 
 use std::backtrace::Backtrace;
+use std::path::PathBuf;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -9,6 +10,7 @@ use zone::journal::Journal;
 use crate::cli::args::{Configuration, Start, State};
 use crate::cli::commands::load;
 use crate::failure::Failure;
+use crate::plan::notes::note_folders;
 use crate::runtime::banner::PidFile;
 use crate::runtime::process::Process;
 use crate::runtime::sandbox::{self, Places};
@@ -36,10 +38,12 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
         false => {
             Journal::create_folder(&state.state)
                 .map_err(|error| Failure::unusable(error.to_string()))?;
+            let notes: Vec<PathBuf> = note_folders(&loaded.config).into_iter().collect();
             sandbox::enter(&Places {
                 state: &state.state,
                 pidfile: start.pidfile.as_deref(),
                 read_socket: start.read_socket.as_deref(),
+                notes: &notes,
             })
         }
     };

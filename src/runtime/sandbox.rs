@@ -11,7 +11,7 @@
 //! - Modes, owners, times and extended attributes of files: Landlock has no right for them, and seccomp does not see the path.
 //!   Our own sockets and files get their modes by these calls, so they are not forbidden altogether.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use history::{RestrictionLine, SandboxLine};
 
@@ -24,6 +24,8 @@ pub(crate) struct Places<'a> {
     pub(crate) pidfile: Option<&'a Path>,
     /// The socket for readers, which is made and removed.
     pub(crate) read_socket: Option<&'a Path>,
+    /// The folders of files that get signed notes.
+    pub(crate) notes: &'a [PathBuf],
 }
 
 /// Gives up what is not needed, for this thread and those that it will start. Says what is in force, also in the log.
@@ -145,6 +147,7 @@ mod kernel {
             state,
             pidfile,
             read_socket,
+            notes,
         } = *places;
         let own = AccessFs::WriteFile
             | AccessFs::Truncate
@@ -163,6 +166,10 @@ mod kernel {
         all.extend(pidfile.map(|path| (folder(path), AccessFs::RemoveFile.into())));
         let socket = AccessFs::MakeSock | AccessFs::RemoveFile;
         all.extend(read_socket.map(|path| (folder(path), socket)));
+        let append = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+        // One that is not there cannot be named. Notes do not arrive then, and that is said where they are written.
+        let notes = notes.iter().filter(|folder| folder.is_dir());
+        all.extend(notes.map(|folder| (&**folder, append)));
         all
     }
 
@@ -330,7 +337,7 @@ mod kernel {
 #[cfg(target_os = "linux")]
 mod tests {
     use std::fs;
-    use std::io::{self, ErrorKind};
+    use std::io::{self, ErrorKind, Write};
     use std::net::{TcpListener, UdpSocket};
     use std::os::unix::net::UnixListener;
     use std::os::unix::process::CommandExt;
@@ -402,6 +409,10 @@ mod tests {
             ),
             ("a file beside the pid file", fs::write(at("run/other"), "")),
             (
+                "a removed note",
+                fs::write(at("notes/old"), "").and_then(|()| fs::remove_file(at("notes/old"))),
+            ),
+            (
                 "a socket",
                 UnixListener::bind(at("elsewhere/socket"))
                     .and_then(|_| fs::remove_file(at("elsewhere/socket"))),
@@ -436,6 +447,11 @@ mod tests {
             drop(UnixListener::bind(&socket)?);
             fs::remove_file(&socket)?;
         }
+        let notes = root.join("notes/notes");
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.create(true).append(true).open(notes)?;
+        file.write_all(b"a note\n")?;
+        file.set_len(0)?;
         assert_eq!(fs::read_to_string(root.join("elsewhere/read"))?, "read");
         assert!(fs::read_dir("/etc")?.next().is_some());
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -448,7 +464,7 @@ mod tests {
 
     /// The part of the test that gives up its rights: in a process of its own.
     fn enter_and_try(root: &Path) {
-        for folder in ["state", "run", "readers"] {
+        for folder in ["state", "run", "readers", "notes"] {
             fs::create_dir(root.join(folder)).unwrap();
         }
         lay(root);
@@ -469,6 +485,7 @@ mod tests {
             state: &root.join("state"),
             pidfile: Some(&pidfile),
             read_socket: Some(&root.join("readers/socket")),
+            notes: &[root.join("notes"), root.join("nowhere")],
         });
         println!("{sandbox}");
         let forbidden = try_all(root);
@@ -486,6 +503,7 @@ mod tests {
             "a removal",
             "a link",
             "a file beside the pid file",
+            "a removed note",
             "a socket",
         ];
         let by_either = ["a program", "a program, in a new thread"];

@@ -36,9 +36,11 @@ use crate::runtime::followed_files::{self, Reload};
 use crate::runtime::health::HealthNow;
 use crate::runtime::ingest::ToAsk;
 use crate::runtime::listeners::{
-    Counts, Lasting, Made, addresses_of, bind_http, label, make_servers, new_cookies, settings_of,
+    Counts, Lasting, Made, addresses_of, bind_http, hostname, label, make_servers, new_cookies,
+    settings_of,
 };
-use crate::runtime::observed::Observed;
+use crate::runtime::notes::{Notebooks, PreparedNotes};
+use crate::runtime::observed::{Observed, ObservedParts};
 use crate::runtime::reused_handlers::ReusableBlocks;
 use crate::runtime::startup_gate::{Gate, Gates};
 use crate::runtime::status::ListeningNow;
@@ -79,6 +81,8 @@ pub(crate) struct Serving {
     handlers: Vec<(Arc<dyn Handler>, CancellationToken)>,
     /// The notified secondaries, with zones and keys.
     told: Vec<(Told, CancellationToken)>,
+    /// The signed notes of versions.
+    pub(crate) notes: Notebooks,
     /// Ends the following of keys and certificates.
     follow: CancellationToken,
 }
@@ -100,6 +104,8 @@ pub(crate) struct Prepared {
     sockets: Vec<NewSocket>,
     /// What is answered over HTTP, and the listeners that are new.
     http: Vec<(HttpAddress, HttpEndpoints, Option<NewHttp>)>,
+    /// The signed notes of versions.
+    notes: Vec<PreparedNotes>,
 }
 
 impl Serving {
@@ -123,6 +129,7 @@ impl Serving {
             health: HealthNow::default(),
             handlers: Vec::new(),
             told: Vec::new(),
+            notes: Notebooks::new(clock, hostname()),
             follow: CancellationToken::new(),
         })
     }
@@ -134,9 +141,17 @@ impl Serving {
         state: &Path,
         sandbox: SandboxLine,
     ) -> Arc<Observed> {
-        let (common, listening) = (&self.common, &self.listening);
-        let observed = Observed::new(deployment, common, listening, &self.clock, state, sandbox);
-        Arc::new(observed)
+        Arc::new(Observed::new(
+            deployment,
+            ObservedParts {
+                common: &self.common,
+                listening: &self.listening,
+                notes: &self.notes.board,
+            },
+            &self.clock,
+            state,
+            sandbox,
+        ))
     }
 
     /// Makes and binds everything that a configuration wants; nothing that is in use changes.
@@ -146,6 +161,7 @@ impl Serving {
         deployment: &Deployment,
         ends: Vec<(HttpAddress, HttpEndpoints)>,
     ) -> anyhow::Result<Prepared> {
+        let notes = self.notes.prepare(config, &deployment.zones)?;
         let resolved = resolve_upstreams(config).await?;
         let rings = self.servers.iter();
         let rings = rings.map(|(of, server)| (of.clone(), Arc::clone(server.keys())));
@@ -207,6 +223,7 @@ impl Serving {
             servers,
             sockets,
             http,
+            notes,
         })
     }
 
@@ -222,6 +239,7 @@ impl Serving {
             servers,
             sockets,
             http,
+            notes,
         } = prepared;
         let mut reloads = Vec::new();
         let (mut now, mut counts) = (Vec::new(), Vec::new());
@@ -251,6 +269,7 @@ impl Serving {
         self.listening.store(Arc::new(self.listener_lines()));
         self.take_handlers(&now, tasks);
         let to_ask = self.take_told(&now, gates, tasks);
+        self.notes.take(notes, tasks);
         // The Corefile was read a while ago.
         reloads.iter_mut().for_each(Reload::settle);
         self.follow.cancel();
@@ -472,12 +491,14 @@ impl Serving {
             health: _,
             handlers,
             told,
+            notes,
             follow,
         } = self;
         sockets.values().for_each(|(_, stop, _)| stop.cancel());
         http.values().for_each(|(_, _, stop)| stop.cancel());
         handlers.iter().for_each(|(_, stop)| stop.cancel());
         told.iter().for_each(|(_, stop)| stop.cancel());
+        notes.stop();
         follow.cancel();
     }
 }

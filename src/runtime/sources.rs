@@ -28,26 +28,12 @@ impl Source {
         clock: Arc<dyn Clock>,
         stats: Arc<SourceStats>,
     ) -> anyhow::Result<Self> {
-        let auth = match source {
-            directives::config::Source::Manifests { dir } => {
-                let settings = manifests::Settings::default();
-                let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
-                return Ok(Self::Manifests(Box::new(source)));
-            }
-            directives::config::Source::InCluster => Auth::InCluster,
-            directives::config::Source::Kubeconfig { file, context } => Auth::Kubeconfig {
-                file: file.clone(),
-                context: context.clone(),
-            },
-            directives::config::Source::Endpoint { url, tls } => Auth::Endpoint {
-                url: url.clone(),
-                tls: tls.as_ref().map(|tls| Tls {
-                    cert: tls.cert.clone(),
-                    key: tls.key.clone(),
-                    ca: tls.ca.clone(),
-                }),
-            },
-        };
+        if let directives::config::Source::Manifests { dir } = source {
+            let settings = manifests::Settings::default();
+            let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
+            return Ok(Self::Manifests(Box::new(source)));
+        }
+        let auth = auth_of(source).context("there is no API server")?;
         let source = KubernetesSource::connect(auth, wanted, Settings::default(), clock, stats)
             .await
             .context("the API server cannot be used")?;
@@ -60,5 +46,25 @@ impl Source {
             Self::Kubernetes(source) => source.run(tx, cancel).await,
             Self::Manifests(source) => source.run(tx, cancel).await,
         }
+    }
+}
+
+/// How the API server of a source is reached; `None` for a folder.
+pub(crate) fn auth_of(source: &directives::config::Source) -> Option<Auth> {
+    match source {
+        directives::config::Source::InCluster => Some(Auth::InCluster),
+        directives::config::Source::Kubeconfig { file, context } => Some(Auth::Kubeconfig {
+            file: file.clone(),
+            context: context.clone(),
+        }),
+        directives::config::Source::Endpoint { url, tls } => Some(Auth::Endpoint {
+            url: url.clone(),
+            tls: tls.as_ref().map(|tls| Tls {
+                cert: tls.cert.clone(),
+                key: tls.key.clone(),
+                ca: tls.ca.clone(),
+            }),
+        }),
+        directives::config::Source::Manifests { dir: _ } => None,
     }
 }

@@ -18,6 +18,7 @@ pub mod certificates;
 pub mod contents;
 pub mod doh;
 pub mod etcd;
+pub mod evidence;
 pub mod fleet;
 pub mod lists;
 pub mod namespaces;

@@ -12,6 +12,7 @@ use crate::moment::{Moment, TimeText};
 use crate::order::until_ms;
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
+use crate::verify::{Anchors, Noted};
 use crate::{
     blame, corefile, diff, export, group, log, process, show, status, verify, waiting, why,
 };
@@ -89,6 +90,9 @@ pub enum Request {
         /// Hashes that were noted elsewhere, as `HASH` or `ZONE=HASH`.
         #[serde(default)]
         anchors: Vec<String>,
+        /// Versions that signed notes name.
+        #[serde(default)]
+        noted: Vec<Noted>,
     },
     /// Exports the history with all hashes, a page at a time.
     History {
@@ -277,10 +281,11 @@ pub fn answer(
             let name = name_in(std::slice::from_ref(&zone), name)?;
             blame::write(past, &zone, seq, name.as_ref(), output, out)
         }
-        Request::Verify { zone, anchors } => {
-            let anchors = verify::anchors_of(anchors)?;
-            verify::write(past, &verified(past, zone)?, &anchors, output, out)
-        }
+        Request::Verify {
+            zone,
+            anchors,
+            noted,
+        } => answer_verify(past, zone, anchors, noted, output, out),
         Request::History { zone, after } => {
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
@@ -306,6 +311,23 @@ pub fn answer(
             group::carry_out_all(past, orders, (asker, reason.as_deref()), output, out)
         }
     }
+}
+
+/// Verifies histories, with hashes that persons and signed notes have.
+fn answer_verify(
+    past: &dyn Past,
+    zone: &Option<String>,
+    anchors: &[String],
+    noted: &[Noted],
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let mut anchors = Anchors::parse(anchors, noted)?;
+    let zones = verified(past, zone)?;
+    if let (Some(_), [zone]) = (zone, &*zones) {
+        anchors = anchors.about(zone)?;
+    }
+    verify::write(past, &zones, &anchors, output, out)
 }
 
 /// Prints a version, or what waits to be one.

@@ -151,6 +151,9 @@ pub enum AuditError {
         "\"{0}\" is no hash to look for: write HASH or ZONE=HASH, with the 64 hexadecimal digits of the hash"
     )]
     Anchor(String),
+    /// Notes are about other zones.
+    #[error("the notes say nothing of {0}; name another zone, or none")]
+    NotNoted(Name),
     /// No version that is kept has a hash that was noted elsewhere.
     #[error("no version of {} that is kept has the hash {hash}: it is that of an older version, which was dropped, or of another history", names_of(.zones))]
     NotAnchored {
@@ -240,6 +243,7 @@ impl AuditError {
             | Self::Time(_)
             | Self::Type(_)
             | Self::Anchor(_)
+            | Self::NotNoted(_)
             | Self::Object { .. } => Fault::Wrong,
             Self::NoSerial { .. }
             | Self::Condensed { .. }

@@ -32,7 +32,10 @@ pub use control::{
     ControlSocket, PastNow, Refused, Rights, ask, made, read_at_once, serve_control,
 };
 pub use error::{AuditError, Fault, Output, SCHEMA};
-pub use evidence::{FileEntry, FileVerdict, Manifest, ManifestError, check_history};
+pub use evidence::{
+    FileEntry, FileVerdict, Manifest, ManifestError, Note, NoteError, NotedZone, SignedNote,
+    check_history, read_notes,
+};
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
 pub use past::{BlockLine, Grounds, Order, Past};
@@ -40,10 +43,10 @@ pub use pieces::Pieces;
 pub use requests::Requests;
 pub use show::each_record;
 pub use status::{
-    AheadLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, OrderLine, ResetLine,
-    RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine,
+    AheadLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, NoteLine, OrderLine,
+    ResetLine, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine,
 };
-pub use verify::{NOT_NAMED, anchored_hashes, write_file_verdict};
+pub use verify::{Anchors, NOT_NAMED, Noted, write_file_verdict};
 
 #[cfg(test)]
 mod tests;

@@ -30,6 +30,28 @@ pub struct Status {
     pub secondaries: Vec<SecondaryLine>,
     /// Objects whose wishes cannot be expressed in DNS.
     pub problems: Vec<String>,
+    /// The places that get signed notes of the newest hashes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<NoteLine>,
+}
+
+/// A place that gets signed notes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoteLine {
+    /// The place, as in the Corefile: `file PATH`, `log` or `configmap NAMESPACE/NAME`.
+    pub to: String,
+    /// The SHA-256 of the public key, hexadecimal.
+    pub key: String,
+    /// The time of the last note that arrived there, milliseconds since 1970 UTC; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_ms: Option<u64>,
+    /// The time since when notes do not arrive there, milliseconds since 1970 UTC; absent while they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since_ms: Option<u64>,
+    /// The reason; absent while notes arrive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// What the kernel keeps the server from doing.
@@ -312,6 +334,9 @@ pub(super) fn write(
     for line in &status.zones {
         write_zone(line, status, out)?;
     }
+    for line in &status.notes {
+        writeln!(out, "{}", note_text(line))?;
+    }
     for problem in &status.problems {
         writeln!(out, "problem {}", printable(problem))?;
     }
@@ -361,6 +386,26 @@ fn write_zone(line: &ZoneLine, status: &Status, out: &mut dyn io::Write) -> io::
         writeln!(out, "    {}", secondary_text(line))?;
     }
     Ok(())
+}
+
+fn note_text(line: &NoteLine) -> String {
+    let NoteLine {
+        to,
+        key: _,
+        written_ms,
+        failing_since_ms,
+        error,
+    } = line;
+    let last = match written_ms {
+        Some(written) => format!("last written {}", TimeText(*written)),
+        None => "none written yet".to_owned(),
+    };
+    let failing = failing_since_ms.map(|since| {
+        let why = printable(error.as_deref().unwrap_or("unknown error"));
+        format!("FAILING since {}: {why}; ", TimeText(since))
+    });
+    let (to, failing) = (printable(to), failing.unwrap_or_default());
+    format!("notes to {to}: {failing}{last}")
 }
 
 fn listener_text(line: &ListenerLine) -> String {
@@ -533,6 +578,25 @@ mod tests {
         );
         let unproven = text(false);
         assert!(unproven.ends_with("zonewright advance z. 9"), "{unproven}");
+    }
+
+    #[test]
+    fn notes_that_do_not_arrive_say_since_when_and_why() {
+        let mut line = NoteLine {
+            to: "log".to_owned(),
+            key: "ab".repeat(32),
+            written_ms: None,
+            failing_since_ms: None,
+            error: None,
+        };
+        assert_eq!(note_text(&line), "notes to log: none written yet");
+        line.failing_since_ms = Some(0);
+        line.error = Some("why\n".to_owned());
+        line.written_ms = Some(1);
+        assert_eq!(
+            note_text(&line),
+            "notes to log: FAILING since 1970-01-01T00:00:00.000Z: why\\n; last written 1970-01-01T00:00:00.001Z"
+        );
     }
 
     #[test]

@@ -15,8 +15,8 @@ use zone::Step;
 use zone::journal::{Anchored, Damage, Fault};
 
 use super::{
-    HeldLine, HistoryLine, ListenerLine, OrderLine, OrderText, Output, Past, Question, Request,
-    RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine, answer,
+    HeldLine, HistoryLine, ListenerLine, Noted, OrderLine, OrderText, Output, Past, Question,
+    Request, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine, answer,
 };
 
 /// The state of a zone with this serial.
@@ -110,6 +110,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             lag_seconds: Some(7),
         }],
         problems: vec!["shop.yaml:3: unclosed bracket".into()],
+        notes: Vec::new(),
     });
     let want = "\
 zonewright 9.9
@@ -151,6 +152,7 @@ fn security_07_status_says_that_versions_were_dropped_too_early() {
         sources: Vec::new(),
         secondaries: Vec::new(),
         problems: Vec::new(),
+        notes: Vec::new(),
     });
     let said = asked(&past, Request::Status, Output::Text).unwrap();
     let short = "HISTORY SHORT: 50 versions younger than `keep` were dropped since the start, the last at 2026-11-21T14:00:02.000Z";
@@ -230,6 +232,7 @@ fn an_order_says_what_holds_until_when() {
         sources: Vec::new(),
         secondaries: Vec::new(),
         problems: Vec::new(),
+        notes: Vec::new(),
     });
     let ends = "    this ends the rollback to serial 101 until 2026-11-21T15:00:02.000Z by uid 7\n";
     let frozen = ordered(&past, "z", OrderText::Freeze { time: None }, Output::Text);
@@ -312,6 +315,7 @@ fn verify_says_what_holds_and_names_the_first_bad_version() {
         let request = Request::Verify {
             zone: None,
             anchors: Vec::new(),
+            noted: Vec::new(),
         };
         let done = answer(&Question { request, output }, past, ASKER, &mut text);
         let text = String::from_utf8(text).expect("answers are UTF-8");
@@ -352,6 +356,7 @@ fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
         let request = Request::Verify {
             zone: None,
             anchors: vec![anchor.to_owned()],
+            noted: Vec::new(),
         };
         let output = Output::Text;
         let done = answer(&Question { request, output }, past, ASKER, &mut text);
@@ -394,4 +399,75 @@ fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
         let (_, done) = verify(&past, wrong);
         assert_eq!(done.unwrap_err().0, crate::Fault::Wrong, "{wrong}");
     }
+}
+
+#[test]
+fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
+    let mut past = Fake::new();
+    let verify = |past: &Fake, zone: Option<&str>, noted: &[(u64, &str)]| {
+        let mut text = Vec::new();
+        let noted = noted.iter().map(|(version, hash)| Noted {
+            zone: "z.".to_owned(),
+            version: *version,
+            hash: (*hash).to_owned(),
+        });
+        let request = Request::Verify {
+            zone: zone.map(ToOwned::to_owned),
+            anchors: Vec::new(),
+            noted: noted.collect(),
+        };
+        let output = Output::Text;
+        let done = answer(&Question { request, output }, past, ASKER, &mut text);
+        let text = String::from_utf8(text).expect("answers are UTF-8");
+        (text, done.map_err(|error| error.fault()))
+    };
+    let [known, other] = ["cd", "ef"].map(|octet| octet.repeat(32));
+    past.verdict.oldest.0 = 5;
+    past.verdict.newest.0 = 9;
+    past.verdict.anchored.push(Anchored {
+        hash: known.parse().unwrap(),
+        seq: 7,
+        serial: Serial::decode(101),
+    });
+    let good = (7, known.as_str());
+    let (text, done) = verify(&past, None, &[good]);
+    assert_eq!(done, Ok(()));
+    assert!(text.contains("is that of serial 101 (version 7)"), "{text}");
+    // An older one is not known; it does not matter where a later one is confirmed.
+    let older = (4, other.as_str());
+    let (text, done) = verify(&past, None, &[older]);
+    assert_eq!(done, Err(crate::Fault::NotKnown), "{text}");
+    let (text, done) = verify(&past, Some("z"), &[older, good]);
+    assert_eq!(done, Ok(()));
+    assert!(
+        text.contains("\n    1 noted versions are older than the history"),
+        "{text}"
+    );
+    // One that has to be kept is a fault, whatever else is confirmed: dropped versions are no excuse.
+    for (version, want) in [
+        (6, "broken chain: version 6 does not have the hash ef"),
+        (
+            10,
+            "lost versions: a note has version 10, and it is not there",
+        ),
+    ] {
+        let (text, done) = verify(&past, None, &[good, (version, &other)]);
+        assert_eq!(done, Err(crate::Fault::Failed));
+        assert!(text.contains(want), "{text}");
+    }
+    // Notes about another zone prove nothing of this one.
+    past.verdict.anchored.clear();
+    let noted = Noted {
+        zone: "y.".to_owned(),
+        version: 1,
+        hash: known,
+    };
+    let request = Request::Verify {
+        zone: Some("z.".to_owned()),
+        anchors: Vec::new(),
+        noted: vec![noted],
+    };
+    let output = Output::Text;
+    let done = answer(&Question { request, output }, &past, ASKER, &mut Vec::new());
+    assert_eq!(done.unwrap_err().fault(), crate::Fault::Wrong);
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use dns::Name;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use zone::Hash;
 use zone::journal::{Anchored, Damage, Fault, Verdict};
@@ -16,12 +17,27 @@ use crate::past::Past;
 pub const NOT_NAMED: &str = "the manifest beside it does not name it";
 /// The most faults in the text.
 const FAULTS_SHOWN: usize = 5;
+/// The most noted hashes in the text.
+const ANCHORS_SHOWN: usize = 5;
+
+/// A version that a signed note names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    /// The zone.
+    pub zone: String,
+    /// The number of the version.
+    pub version: u64,
+    /// Its hash.
+    pub hash: String,
+}
 
 /// A hash that was noted elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Anchor {
+struct Anchor {
     /// The zone that it is of; `None`: of one of the verified zones.
     zone: Option<Name>,
+    /// The number of the version, if a note says it.
+    version: Option<u64>,
     hash: Hash,
 }
 
@@ -30,33 +46,168 @@ impl Anchor {
     ///
     /// # Errors
     /// [`AuditError::Anchor`].
-    pub(super) fn parse(text: &str) -> Result<Self, AuditError> {
+    fn parse(text: &str) -> Result<Self, AuditError> {
         let wrong = || AuditError::Anchor(text.to_owned());
         let (zone, hash) = match text.split_once('=') {
             None => (None, text),
             Some((zone, hash)) => (Some(Name::parse(zone)?.to_lower()), hash),
         };
         let hash = hash.trim().parse().map_err(|_| wrong())?;
-        Ok(Self { zone, hash })
+        Ok(Self {
+            zone,
+            version: None,
+            hash,
+        })
+    }
+
+    fn of_note(noted: &Noted) -> Result<Self, AuditError> {
+        let Noted {
+            zone,
+            version,
+            hash,
+        } = noted;
+        Ok(Self {
+            zone: Some(Name::parse(zone)?.to_lower()),
+            version: Some(*version),
+            hash: hash
+                .parse()
+                .map_err(|_| AuditError::Anchor(hash.to_owned()))?,
+        })
     }
 
     fn is_of(&self, zone: &Name) -> bool {
         self.zone.as_ref().is_none_or(|own| own == zone)
     }
+
+    /// The fault of a version that has to be kept and does not have the hash.
+    fn fault(&self, verdict: &Verdict) -> Fault {
+        let (newest, serial) = verdict.newest;
+        let hash = self.hash;
+        let (seq, damage, what) = match self.version {
+            Some(version) if version > newest => {
+                let what = format!("a note has version {version}, and it is not there");
+                (newest, Damage::Lost, what)
+            }
+            Some(version) => {
+                let what = format!("version {version} does not have the hash {hash} of a note");
+                (newest, Damage::Chain, what)
+            }
+            None => {
+                let what = format!("no version has the hash {hash} that was noted");
+                (newest, Damage::Chain, what)
+            }
+        };
+        Fault {
+            seq,
+            serial: Some(serial.encode()),
+            damage,
+            what,
+        }
+    }
 }
 
-/// Parses hashes that were noted elsewhere.
-///
-/// # Errors
-/// [`AuditError::Anchor`].
-pub(super) fn anchors_of(texts: &[String]) -> Result<Vec<Anchor>, AuditError> {
-    texts.iter().map(|text| Anchor::parse(text)).collect()
+/// Hashes that were noted elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Anchors(Vec<Anchor>);
+
+impl Anchors {
+    /// Parses hashes that a person noted, and takes those of notes.
+    ///
+    /// # Errors
+    /// [`AuditError::Anchor`], [`AuditError::Name`].
+    pub fn parse(texts: &[String], noted: &[Noted]) -> Result<Self, AuditError> {
+        let typed = texts.iter().map(|text| Anchor::parse(text));
+        let all = typed.chain(noted.iter().map(Anchor::of_note));
+        all.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// All hashes.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<Hash> {
+        self.0.iter().map(|anchor| anchor.hash).collect()
+    }
+
+    /// The hashes to look for in a zone.
+    fn hashes_of(&self, zone: &Name) -> Vec<Hash> {
+        let own = self.0.iter().filter(|anchor| anchor.is_of(zone));
+        own.map(|anchor| anchor.hash).collect()
+    }
+
+    /// Leaves out what notes say of other zones.
+    ///
+    /// # Errors
+    /// [`AuditError::NotNoted`] when nothing of a note is left.
+    pub(super) fn about(mut self, zone: &Name) -> Result<Self, AuditError> {
+        let has_notes = |all: &[Anchor]| all.iter().any(|anchor| anchor.version.is_some());
+        let had_notes = has_notes(&self.0);
+        self.0
+            .retain(|anchor| anchor.version.is_none() || anchor.is_of(zone));
+        if had_notes && !has_notes(&self.0) {
+            return Err(AuditError::NotNoted(zone.clone()));
+        }
+        Ok(self)
+    }
+
+    /// How many of the noted versions of a zone are older than its history.
+    fn older_than(&self, zone: &Name, verdict: &Verdict) -> usize {
+        let is_older = |anchor: &&Anchor| {
+            let version = anchor.version.filter(|version| *version < verdict.oldest.0);
+            anchor.is_of(zone) && version.is_some() && !has(verdict, anchor.hash)
+        };
+        self.0.iter().filter(is_older).count()
+    }
+
+    /// A hash that no version has is a fault of a zone whose history is kept from its first version on, or from the version
+    /// on that a note names. If older versions were dropped, the hash may be that of one of them: the first such hash is
+    /// returned as an error to report at the end. Of noted versions that were dropped only if no other note of the zone
+    /// could be confirmed.
+    fn judge(&self, found: &mut [(Name, Verdict)]) -> Result<Option<AuditError>, AuditError> {
+        let mut not_anchored = None;
+        for anchor in &self.0 {
+            if let Some(zone) = &anchor.zone
+                && !found.iter().any(|(known, _)| known == zone)
+            {
+                return Err(AuditError::NoZone {
+                    zone: zone.clone(),
+                    known: found.iter().map(|(zone, _)| zone.clone()).collect(),
+                });
+            }
+            let of_zone = |(zone, _): &&mut (Name, Verdict)| anchor.is_of(zone);
+            let mut own: Vec<_> = found.iter_mut().filter(of_zone).collect();
+            if own.iter().any(|(_, verdict)| has(verdict, anchor.hash)) {
+                continue;
+            }
+            if let [(zone, verdict)] = own.as_mut_slice() {
+                let oldest = verdict.oldest.0;
+                let must_be_kept = match anchor.version {
+                    Some(version) => version >= oldest,
+                    None => oldest <= 1 || !verdict.faults.is_empty(),
+                };
+                if must_be_kept {
+                    verdict.faults.push(anchor.fault(verdict));
+                    continue;
+                }
+                if anchor.version.is_some() && self.confirms(zone, verdict) {
+                    continue;
+                }
+            }
+            let zones = own.iter().map(|(zone, _)| zone.clone()).collect();
+            let hash = anchor.hash;
+            not_anchored.get_or_insert(AuditError::NotAnchored { hash, zones });
+        }
+        Ok(not_anchored)
+    }
+
+    /// Whether a version of the zone has the hash of a note.
+    fn confirms(&self, zone: &Name, verdict: &Verdict) -> bool {
+        let mut noted = self.0.iter().filter(|anchor| anchor.version.is_some());
+        noted.any(|anchor| anchor.is_of(zone) && has(verdict, anchor.hash))
+    }
 }
 
-/// The hashes to look for in a zone.
-fn hashes_of(anchors: &[Anchor], zone: &Name) -> Vec<Hash> {
-    let own = anchors.iter().filter(|anchor| anchor.is_of(zone));
-    own.map(|anchor| anchor.hash).collect()
+/// Whether a version has a hash.
+fn has(verdict: &Verdict, hash: Hash) -> bool {
+    verdict.anchored.iter().any(|found| found.hash == hash)
 }
 
 /// Verifies the zones and writes the results.
@@ -67,21 +218,22 @@ fn hashes_of(anchors: &[Anchor], zone: &Name) -> Vec<Hash> {
 pub(super) fn write(
     past: &dyn Past,
     zones: &[Name],
-    anchors: &[Anchor],
+    anchors: &Anchors,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let mut found = Vec::new();
     for zone in zones {
-        let verdict = past.verify(zone, &hashes_of(anchors, zone))?;
+        let verdict = past.verify(zone, &anchors.hashes_of(zone))?;
         found.push((zone.clone(), verdict));
     }
-    let not_anchored = judge_anchors(&mut found, anchors)?;
+    let not_anchored = anchors.judge(&mut found)?;
     let mut broken = Vec::new();
     for (zone, verdict) in &found {
+        let older = anchors.older_than(zone, verdict);
         match output {
-            Output::Text => write_text(&zone.to_string(), verdict, out)?,
-            Output::Json => writeln!(out, "{}", verdict_json(zone, verdict))?,
+            Output::Text => write_text(&zone.to_string(), verdict, older, out)?,
+            Output::Json => writeln!(out, "{}", verdict_json(zone, verdict, older))?,
         }
         if !verdict.faults.is_empty() {
             broken.push(zone.clone());
@@ -94,70 +246,33 @@ pub(super) fn write(
     }
 }
 
-/// A hash that no version has is a fault of a zone whose history is kept from its first version on. If older versions
-/// were dropped, the hash may be that of one of them: the first such hash is returned as an error to report at the end.
-fn judge_anchors(
-    found: &mut [(Name, Verdict)],
-    anchors: &[Anchor],
-) -> Result<Option<AuditError>, AuditError> {
-    let mut not_anchored = None;
-    for anchor in anchors {
-        if let Some(zone) = &anchor.zone
-            && !found.iter().any(|(known, _)| known == zone)
-        {
-            return Err(AuditError::NoZone {
-                zone: zone.clone(),
-                known: found.iter().map(|(zone, _)| zone.clone()).collect(),
-            });
-        }
-        let is_it = |verdict: &Verdict| verdict.anchored.iter().any(|it| it.hash == anchor.hash);
-        let of_zone = |(zone, _): &&mut (Name, Verdict)| anchor.is_of(zone);
-        let mut own: Vec<_> = found.iter_mut().filter(of_zone).collect();
-        if own.iter().any(|(_, verdict)| is_it(verdict)) {
-            continue;
-        }
-        if let [(_, verdict)] = own.as_mut_slice()
-            && (verdict.oldest.0 <= 1 || !verdict.faults.is_empty())
-        {
-            verdict.faults.push(Fault {
-                seq: verdict.newest.0,
-                serial: Some(verdict.newest.1.encode()),
-                damage: Damage::Chain,
-                what: format!("no version has the hash {} that was noted", anchor.hash),
-            });
-            continue;
-        }
-        let zones = own.iter().map(|(zone, _)| zone.clone()).collect();
-        let hash = anchor.hash;
-        not_anchored.get_or_insert(AuditError::NotAnchored { hash, zones });
-    }
-    Ok(not_anchored)
-}
-
 /// Writes what checking an exported history found.
 ///
 /// # Errors
-/// After everything was written: [`AuditError::BrokenFile`], else [`AuditError::NotAnchored`]; see the zones of a store.
+/// [`AuditError::NotNoted`]. After everything was written: [`AuditError::BrokenFile`], else [`AuditError::NotAnchored`]; see
+/// the zones of a store.
 pub fn write_file_verdict(
     path: &str,
     file: &FileVerdict,
-    anchors: &[String],
+    anchors: &Anchors,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let zone = file.zone.clone().unwrap_or_else(Name::root);
+    let anchors = anchors.clone().about(&zone)?;
     let mut found = [(zone, file.verdict.clone())];
-    let not_anchored = judge_anchors(&mut found, &anchors_of(anchors)?)?;
+    let not_anchored = anchors.judge(&mut found)?;
     let [(zone, verdict)] = found;
+    let older = anchors.older_than(&zone, &verdict);
     match output {
         Output::Text => {
-            write_text(&format!("{path}: {zone}"), &verdict, out)?;
+            write_text(&format!("{path}: {zone}"), &verdict, older, out)?;
             if file.is_named == Some(false) && verdict.faults.is_empty() {
                 writeln!(out, "    {NOT_NAMED}: it may be of another export")?;
             }
         }
         Output::Json => {
-            let mut line = verdict_json(&zone, &verdict);
+            let mut line = verdict_json(&zone, &verdict, older);
             line["file"] = path.into();
             if let Some(is_named) = file.is_named {
                 line["named"] = is_named.into();
@@ -172,22 +287,19 @@ pub fn write_file_verdict(
     }
 }
 
-/// The hashes to look for in an exported history.
-///
-/// # Errors
-/// [`AuditError::Anchor`].
-pub fn anchored_hashes(texts: &[String]) -> Result<Vec<Hash>, AuditError> {
-    let anchors = anchors_of(texts)?;
-    Ok(anchors.into_iter().map(|anchor| anchor.hash).collect())
-}
-
 fn head_text(verdict: &Verdict) -> String {
     verdict
         .head
         .map_or_else(|| "none yet".to_owned(), |hash| hash.to_string())
 }
 
-fn write_text(zone: &str, verdict: &Verdict, out: &mut dyn io::Write) -> Result<(), AuditError> {
+/// Writes a result; `older` noted versions are older than the history.
+fn write_text(
+    zone: &str,
+    verdict: &Verdict,
+    older: usize,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     let Verdict {
         oldest: (oldest, first_serial, since_ms),
         newest: (_, newest),
@@ -240,15 +352,43 @@ fn write_text(zone: &str, verdict: &Verdict, out: &mut dyn io::Write) -> Result<
             "    the oldest {unhashed} were stored before there were hashes: only their form can be checked"
         )?;
     }
+    write_anchored(anchored, *condensed, older, out)?;
+    Ok(())
+}
+
+/// Writes which noted hashes were found.
+fn write_anchored(
+    anchored: &[Anchored],
+    condensed: u64,
+    older: usize,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     // The hashes within a condensed entry are gone, so no later hash proves what is before it.
     let proves = match condensed {
         0 => "up to it",
         _ => "from the last condensed version before it on",
     };
-    for Anchored { hash, seq, serial } in anchored {
+    let mut shown = anchored;
+    if anchored.len() > ANCHORS_SHOWN {
+        // The latest proves most.
+        let latest = anchored.iter().max_by_key(|found| found.seq);
+        shown = latest.map_or(&[][..], std::slice::from_ref);
+        let count = anchored.len();
+        writeln!(
+            out,
+            "    {count} noted hashes are those of versions. The latest:"
+        )?;
+    }
+    for Anchored { hash, seq, serial } in shown {
         writeln!(
             out,
             "    hash {hash} is that of serial {serial} (version {seq}): {proves} nothing was changed since it was noted"
+        )?;
+    }
+    if older > 0 {
+        writeln!(
+            out,
+            "    {older} noted versions are older than the history: their hashes are not known here"
         )?;
     }
     Ok(())
@@ -271,7 +411,7 @@ fn fault_text(fault: &Fault) -> String {
     }
 }
 
-fn verdict_json(zone: &Name, verdict: &Verdict) -> Value {
+fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
     let Verdict {
         oldest: (_, oldest, since_ms),
         newest: (_, newest),
@@ -286,7 +426,7 @@ fn verdict_json(zone: &Name, verdict: &Verdict) -> Value {
     } = verdict;
     let faults: Vec<Value> = faults.iter().map(fault_json).collect();
     let anchored: Vec<Value> = anchored.iter().map(anchored_json).collect();
-    json!({
+    let mut line = json!({
         "schema": SCHEMA,
         "zone": zone.to_string(),
         "good": faults.is_empty(),
@@ -302,7 +442,11 @@ fn verdict_json(zone: &Name, verdict: &Verdict) -> Value {
         "hash": head.map(|hash| hash.to_string()),
         "anchored": anchored,
         "faults": faults,
-    })
+    });
+    if older > 0 {
+        line["olderNotes"] = older.into();
+    }
+    line
 }
 
 fn fault_json(fault: &Fault) -> Value {

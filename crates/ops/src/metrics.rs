@@ -85,6 +85,8 @@ declare_metrics! {
     DNS_PROGRAMMING_SECONDS Histogram "coredns_kubernetes_dns_programming_duration_seconds" ["service_kind"] "Time from a change of endpoints (the annotation `endpoints.kubernetes.io/last-change-trigger-time` of their slice) to the version that has it: cluster_ip, headless_with_selector. Unlike in CoreDNS listed and deleted slices do not count, and several slices of a Service in one version count once";
     COMMIT_FAILURES Counter "zonewright_commit_failures" [] "Commits that the store refused; each is tried again";
     DROPPED_EARLY Counter "zonewright_history_dropped_early" ["zone"] "Versions that were dropped from the history although they were younger than `keep`, because `versions` or `size` allow no more";
+    NOTES Counter "zonewright_notes" ["to", "outcome"] "Signed notes of the newest hashes by place (`note` of `history`): written, failed";
+    NOTE_SECONDS Gauge "zonewright_note_timestamp_seconds" ["to"] "Time of the last note that arrived at the place, in seconds since 1970; absent before the first";
     PEERS_AHEAD Counter "zonewright_peers_ahead" ["zone", "outcome"] "Peers with a later serial than ours: followed, ignored (see `status`)";
     OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
     SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";

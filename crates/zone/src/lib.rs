@@ -20,6 +20,7 @@ mod net_cache;
 mod next_serial;
 mod node;
 pub mod nsec3;
+pub mod signing;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod version;

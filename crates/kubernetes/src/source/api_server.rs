@@ -22,12 +22,14 @@
 //!   again and again, and their absence makes nothing else stale.
 
 mod backoff;
+mod config_map;
 mod connection;
 mod fault;
 mod throttle;
 mod watch;
 mod wire;
 
+pub use config_map::{ConfigMapText, WriteError, apply_config_map};
 pub use connection::{Auth, ConnectError, Tls};
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -201,7 +201,7 @@ fn text_of(status: &Status) -> String {
 }
 
 /// An error with its causes, because the client's errors do not show them.
-fn chain(error: &kube::Error) -> String {
+pub(super) fn chain(error: &kube::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

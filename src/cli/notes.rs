@@ -1,0 +1,188 @@
+//! `verify --note FILE`: signed notes that were kept elsewhere, and the versions that they name.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Write};
+use std::path::Path;
+
+use history::{Note, NoteError, Noted, Output, SCHEMA, SignedNote, read_notes};
+use ops::TimeText;
+use serde_json::json;
+use zone::Hash;
+use zone::journal::Damage;
+use zone::signing::PublicKey;
+
+use crate::cli::evidence::{signature_of, unreadable, write_faults};
+use crate::failure::Failure;
+
+/// A running server takes a question of 64 KiB.
+const MOST_ASKED_OCTETS: usize = 60 << 10;
+/// The most faults that are kept.
+const FAULTS_KEPT: usize = 100;
+
+/// Notes that were read; none by default.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedNotes {
+    /// The file; empty without one.
+    file: String,
+    /// The number of good notes.
+    count: u64,
+    /// The times of the first and the last of them, milliseconds since 1970 UTC.
+    times_ms: Option<(u64, u64)>,
+    /// Whether a key checked the signatures.
+    is_checked: bool,
+    faults: Vec<(Damage, String)>,
+    /// The versions that the good ones name, each once.
+    pub(crate) noted: Vec<Noted>,
+    /// The hash of each version, and the line that has it.
+    hashes: BTreeMap<(String, u64), (Hash, u64)>,
+}
+
+impl CheckedNotes {
+    /// Reads and checks a file of notes, or a single one with its signature beside it.
+    pub(crate) fn read(path: &Path, key: Option<&PublicKey>) -> Result<Self, Failure> {
+        let mut notes = Self {
+            file: path.display().to_string(),
+            is_checked: key.is_some(),
+            ..Self::default()
+        };
+        let signature = signature_of(path);
+        if signature.exists() {
+            let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
+            let signature = fs::read(&signature).map_err(|error| unreadable(&signature, &error))?;
+            let read = Note::parse(&text).map(|note| SignedNote { note, signature });
+            notes.take_in(1, read, key);
+            return Ok(notes);
+        }
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let mut each = |line, read| notes.take_in(line, read, key);
+        read_notes(&mut BufReader::new(file), &mut each)
+            .map_err(|error| unreadable(path, &error))?;
+        if notes.count == 0 && notes.faults.is_empty() {
+            notes.fault(Damage::Lost, "there is no note in it".to_owned());
+        }
+        Ok(notes)
+    }
+
+    /// Whether no file was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.is_empty()
+    }
+
+    fn fault(&mut self, damage: Damage, what: String) {
+        if self.faults.len() < FAULTS_KEPT {
+            self.faults.push((damage, what));
+        }
+    }
+
+    fn take_in(&mut self, line: u64, read: Result<SignedNote, NoteError>, key: Option<&PublicKey>) {
+        let SignedNote { note, signature } = match read {
+            Ok(signed) => signed,
+            Err(error) => return self.fault(Damage::Changed, format!("line {line}: {error}")),
+        };
+        if let Some(key) = key
+            && !key.has_signed(note.text().as_bytes(), &signature)
+        {
+            let what = match note.key == key.id() {
+                true => "the signature is not that of the note".to_owned(),
+                false => format!(
+                    "it is signed with the key {}, not with {}",
+                    note.key,
+                    key.id()
+                ),
+            };
+            return self.fault(Damage::Changed, format!("line {line}: {what}"));
+        }
+        self.count += 1;
+        let (first, last) = self.times_ms.unwrap_or((note.time_ms, note.time_ms));
+        self.times_ms = Some((first.min(note.time_ms), last.max(note.time_ms)));
+        for zone in note.zones {
+            let name = zone.zone.to_lower().to_string();
+            let of = (name.clone(), zone.version);
+            let (hash, earlier) = *self.hashes.entry(of).or_insert((zone.hash, line));
+            if hash != zone.hash {
+                let version = zone.version;
+                let what = format!(
+                    "line {line}: version {version} of {name} has another hash than in line {earlier}"
+                );
+                self.fault(Damage::Chain, what);
+            } else if earlier == line {
+                self.noted.push(Noted {
+                    zone: name,
+                    version: zone.version,
+                    hash: hash.to_string(),
+                });
+            }
+        }
+    }
+
+    /// The versions, for a question to a server.
+    pub(crate) fn asked(&self) -> Result<Vec<Noted>, Failure> {
+        let text = serde_json::to_string(&self.noted).unwrap_or_default();
+        if text.len() > MOST_ASKED_OCTETS {
+            return Err(Failure::unusable(format!(
+                "{}: it names {} versions, more than fit into one question; cut the file into pieces with `split -l`, or \
+                 verify an exported history: zonewright verify FILE.ndjson --note {}",
+                self.file,
+                self.noted.len(),
+                self.file
+            )));
+        }
+        Ok(self.noted.clone())
+    }
+
+    /// Writes what is known of the notes themselves.
+    pub(crate) fn write(&self, output: Output, out: &mut dyn Write) -> io::Result<()> {
+        let Self {
+            file,
+            count,
+            times_ms,
+            is_checked,
+            faults,
+            noted: _,
+            hashes: _,
+        } = self;
+        if self.is_empty() {
+            return Ok(());
+        }
+        let signature = match (is_checked, faults.is_empty()) {
+            (false, _) => "unchecked",
+            (true, true) => "good",
+            (true, false) => "bad",
+        };
+        if output == Output::Json {
+            let fault = |(damage, what): &(Damage, String)| json!({ "damage": damage.as_str(), "what": what });
+            let line = json!({
+                "schema": SCHEMA,
+                "file": file,
+                "good": faults.is_empty(),
+                "signature": signature,
+                "notes": count,
+                "faults": faults.iter().map(fault).collect::<Vec<_>>(),
+            });
+            return writeln!(out, "{line}");
+        }
+        write_faults(file, None, faults, output, out)?;
+        if let (Some((first, last)), true) = (times_ms, faults.is_empty()) {
+            let (first, last) = (TimeText(*first), TimeText(*last));
+            let signature = match is_checked {
+                true => "signed with this key",
+                false => "signed; --key FILE checks the signatures",
+            };
+            writeln!(
+                out,
+                "{file}: good; notes: {count}, from {first} to {last}; {signature}"
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The failure of notes that are not as they were written.
+    pub(crate) fn judge(&self) -> Result<(), Failure> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let file = &self.file;
+        Err(Failure::running(format!("{file}: not as it was written")))
+    }
+}
