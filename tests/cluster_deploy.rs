@@ -18,9 +18,10 @@ use crate::support::zonewright::Zonewright;
 
 const CHART: &str = "deploy/chart/zonewright";
 const OVERLAYS: [&str; 3] = ["cluster-dns", "beside-coredns", "hidden-primary"];
-const COMPONENTS: [&str; 4] = [
+const COMPONENTS: [&str; 5] = [
     "pods-verified",
     "multicluster",
+    "notes",
     "network-policy",
     "monitoring",
 ];
@@ -41,6 +42,7 @@ fn setting_of(component: &str) -> &'static str {
         "pods-verified" => "rbac.podsVerified=true",
         "multicluster" => "rbac.multicluster=true",
         "noendpoints" => "rbac.noendpoints=true",
+        "notes" => "rbac.notes=true",
         "network-policy" => "networkPolicy.enabled=true",
         "monitoring" => "monitoring.enabled=true",
         other => panic!("no component {other}"),
@@ -206,7 +208,7 @@ fn all_values() -> Value {
         "customLabels": { "zw.example/all": "zw-all-labels" },
         "customAnnotations": { "zw.example/note": "zw-all-annotations" },
         "serviceAccount": { "create": true, "name": "zw-account", "annotations": { "zw.example/account": "zw-of-account" } },
-        "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false },
+        "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false, "notes": true },
         "clusterRoleBinding": { "nameOverride": "zw-binding" },
         "monitoring": { "enabled": true },
         "networkPolicy": { "enabled": true },

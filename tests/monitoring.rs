@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::deploy::{alerts, groups};
+use crate::support::evidence::make_keys;
 use crate::support::needs;
 use crate::support::ports;
 use crate::support::process::{Process, now, poll_for};
@@ -82,7 +83,9 @@ fn busy_site() -> (Site, Process) {
     // It answers no NOTIFY, and takes no version.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let to = silent.local_addr().expect("it is bound");
-    let corefile = site.corefile("cache\n    reload 2s");
+    make_keys(&site);
+    let notes = "history {\n        sign key.pem\n        note log\n    }";
+    let corefile = site.corefile(&format!("cache\n    reload 2s\n    {notes}"));
     let corefile = corefile.replace(
         "allow 127.0.0.1\n",
         &format!("allow 127.0.0.1\n        to {to}\n"),
