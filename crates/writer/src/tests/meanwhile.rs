@@ -406,12 +406,12 @@ fn causes_10_a_slice_is_not_named_for_its_services_own_record() {
             ..plan().plan
         });
         let mut run = Run::first(&world, &database());
-        let shop = match headless("shop", 1) {
-            Fact::Service(shop) => Service {
-                form: ServiceForm::ClusterIp([IpAddr::from([10, 0, 0, 7])].into()),
-                ..shop
-            },
-            _ => unreachable!(),
+        let Fact::Service(shop) = headless("shop", 1) else {
+            unreachable!("it makes a Service");
+        };
+        let shop = Service {
+            form: ServiceForm::ClusterIp([IpAddr::from([10, 0, 0, 7])].into()),
+            ..shop
         };
         feed(&mut run.pipeline, Change::Applied(Fact::Service(shop)));
         feed(
