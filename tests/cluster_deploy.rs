@@ -18,10 +18,11 @@ use crate::support::zonewright::Zonewright;
 
 const CHART: &str = "deploy/chart/zonewright";
 const OVERLAYS: [&str; 3] = ["cluster-dns", "beside-coredns", "hidden-primary"];
-const COMPONENTS: [&str; 5] = [
+const COMPONENTS: [&str; 6] = [
     "pods-verified",
     "multicluster",
     "notes",
+    "history-api",
     "network-policy",
     "monitoring",
 ];
@@ -43,6 +44,7 @@ fn setting_of(component: &str) -> &'static str {
         "multicluster" => "rbac.multicluster=true",
         "noendpoints" => "rbac.noendpoints=true",
         "notes" => "rbac.notes=true",
+        "history-api" => "rbac.historyApi=true",
         "network-policy" => "networkPolicy.enabled=true",
         "monitoring" => "monitoring.enabled=true",
         other => panic!("no component {other}"),
@@ -208,7 +210,7 @@ fn all_values() -> Value {
         "customLabels": { "zw.example/all": "zw-all-labels" },
         "customAnnotations": { "zw.example/note": "zw-all-annotations" },
         "serviceAccount": { "create": true, "name": "zw-account", "annotations": { "zw.example/account": "zw-of-account" } },
-        "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false, "notes": true },
+        "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false, "notes": true, "historyApi": true },
         "clusterRoleBinding": { "nameOverride": "zw-binding" },
         "monitoring": { "enabled": true },
         "networkPolicy": { "enabled": true },

@@ -482,3 +482,13 @@ fn the_readme_is_short() {
     let lines = text.lines().count();
     assert!(lines <= 200, "{lines} lines: move some to the manual");
 }
+
+#[test]
+fn the_openapi_description_is_the_one_that_is_served() {
+    check_section(
+        "docs/history-api.openapi.json",
+        "",
+        "",
+        api::openapi::text(),
+    );
+}

@@ -21,6 +21,7 @@ use crate::plan::clusters::wanted;
 use crate::plan::model::Plan;
 use crate::plan::notes::note_folders;
 use crate::runtime::certificates::check_certificates;
+use crate::runtime::history_api::check_tls;
 use crate::runtime::listeners::addresses_of;
 use crate::runtime::sources::Source;
 use crate::runtime::zone_files::read_once;
@@ -168,6 +169,7 @@ fn look(configuration: &Configuration) -> Result<Findings, Failure> {
         check_sources(config, &runtime),
         check_files(config),
         check_certificates(config),
+        check_tls(config),
     ] {
         found
             .errors

@@ -11,6 +11,7 @@ pub(crate) mod descriptors;
 pub(crate) mod followed_files;
 pub(crate) mod health;
 pub(crate) mod history_access;
+pub(crate) mod history_api;
 pub(crate) mod holds;
 pub(crate) mod http_endpoints;
 pub(crate) mod ingest;

@@ -50,7 +50,7 @@ impl NotePlace {
             },
             NoteTarget::Log => Self::Log,
             NoteTarget::ConfigMap { namespace, name } => Self::ConfigMap {
-                auth: planned.server.as_ref().and_then(auth_of),
+                auth: { planned.server.as_ref() }.and_then(|source| auth_of(source).ok()),
                 namespace: namespace.clone(),
                 name: name.clone(),
             },

@@ -20,7 +20,6 @@ use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
 use ops::watch::FileWatch;
 use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
-use server::Common;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use writer::PlanChange;
@@ -81,6 +80,8 @@ pub(crate) struct Process {
     ends: HttpEndpoints,
     /// The history for the control socket.
     past: Arc<ArcSwap<StoredPast>>,
+    /// The same, for those who answer from it.
+    past_now: PastNow,
     /// The wishes of callers on the control socket, and the way for them.
     wishes: (Wishes, mpsc::Receiver<CallerWish>),
     /// Counts reloads.
@@ -170,7 +171,7 @@ impl Process {
         let first = serving.observe(&deployment, &state.state, sandbox);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {
-            metrics: metrics_of(&observed, &serving.common, &reloads, &counts),
+            metrics: metrics_of(&observed, &serving, &reloads, &counts),
             clock: Arc::clone(&clock),
             batch: start.batch(),
         };
@@ -187,15 +188,16 @@ impl Process {
         let cancel = CancellationToken::new();
         let mut tasks = Tasks::new(cancel.clone());
         let gates = Gates::of(&deployment);
-        let to_ask = serving.take(prepared, Some(&gates), &mut tasks);
         let wishes = Wishes::new();
         let past = StoredPast::of_data(&data, &config, &observed, &wishes.0, &clock);
         let past = Arc::new(ArcSwap::from_pointee(past));
         let now = Arc::clone(&past);
-        let now: PastNow =
+        let past_now: PastNow =
             Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>);
+        let to_ask = serving.take(prepared, &past_now, Some(&gates), &mut tasks);
         for socket in sockets {
-            let serving = serve_control(socket, Arc::clone(&now), cancel.clone());
+            let reading = Arc::clone(&serving.history_api.reading);
+            let serving = serve_control(socket, Arc::clone(&past_now), reading, cancel.clone());
             tasks.spawn("control socket", serving);
         }
         let health = health::run(
@@ -221,6 +223,7 @@ impl Process {
             observed,
             ends,
             past,
+            past_now,
             wishes,
             reloads,
             around,
@@ -465,7 +468,9 @@ impl Process {
         }
         let past = StoredPast::of_data(&self.data, &config, &self.observed, &self.wishes.0, &clock);
         self.past.store(Arc::new(past));
-        let to_ask = self.serving.take(prepared, None, &mut self.tasks);
+        let to_ask = self
+            .serving
+            .take(prepared, &self.past_now, None, &mut self.tasks);
         self.data.ask(to_ask, &mut self.tasks, &clock);
         if let Some(opened) = opened {
             let following = self.data.follow(opened, &mut self.tasks, &clock);
@@ -538,16 +543,18 @@ impl Process {
 /// All metrics of the process.
 fn metrics_of(
     observed: &ObservedNow,
-    common: &Common,
+    serving: &Serving,
     reloads: &ReloadsNow,
     handlers: &HandlerMetrics,
 ) -> Arc<Metrics> {
-    let common = common.clone();
+    let common = serving.common.clone();
+    let history_api = Arc::clone(&serving.history_api.counts);
     let (observed, reloads) = (Arc::clone(observed), Arc::<Reloads>::clone(reloads));
     let gather = move || {
         let mut all = samples(&observed.load());
         coredns_metrics::samples(&common, &mut all);
         reloads.samples(&mut all);
+        history_api.samples(&mut all);
         all
     };
     Arc::new(Metrics::new(Arc::new(gather), handlers))

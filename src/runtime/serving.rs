@@ -17,7 +17,7 @@ use directives::handlers::{UpstreamSockets, resolve_upstreams};
 use dns::tsig::KeyRing;
 use dns::{CookieSecrets, Name};
 use futures_util::FutureExt;
-use history::{ListenerLine, SandboxLine};
+use history::{ListenerLine, PastNow, SandboxLine};
 use ops::http::{self, CurrentEndpoints, HttpEndpoints};
 use ops::{Clock, HandlerMetrics, Tasks};
 use server::tally::Tally;
@@ -34,6 +34,7 @@ use crate::runtime::deployment::Deployment;
 use crate::runtime::descriptors;
 use crate::runtime::followed_files::{self, Reload};
 use crate::runtime::health::HealthNow;
+use crate::runtime::history_api::{ApiServing, PreparedApi};
 use crate::runtime::ingest::ToAsk;
 use crate::runtime::listeners::{
     Counts, Lasting, Made, addresses_of, bind_http, hostname, label, make_servers, new_cookies,
@@ -73,6 +74,8 @@ pub(crate) struct Serving {
     sockets: BTreeMap<Socket, (Answering, CancellationToken, Standing)>,
     /// The HTTP listeners.
     http: BTreeMap<HttpAddress, HttpListener>,
+    /// The history over HTTPS.
+    pub(crate) history_api: ApiServing,
     /// The sockets, for status.
     pub(crate) listening: ListeningNow,
     /// The HTTP listeners that tell health.
@@ -106,6 +109,8 @@ pub(crate) struct Prepared {
     http: Vec<(HttpAddress, HttpEndpoints, Option<NewHttp>)>,
     /// The signed notes of versions.
     notes: Vec<PreparedNotes>,
+    /// The history over HTTPS.
+    history_api: Option<PreparedApi>,
 }
 
 impl Serving {
@@ -125,6 +130,7 @@ impl Serving {
             servers: Vec::new(),
             sockets: BTreeMap::new(),
             http: BTreeMap::new(),
+            history_api: ApiServing::new(),
             listening: ListeningNow::default(),
             health: HealthNow::default(),
             handlers: Vec::new(),
@@ -219,11 +225,13 @@ impl Serving {
             };
             http.push((address, ends, new));
         }
+        let history_api = self.history_api.prepare(config).await?;
         Ok(Prepared {
             servers,
             sockets,
             http,
             notes,
+            history_api,
         })
     }
 
@@ -232,6 +240,7 @@ impl Serving {
     pub(crate) fn take(
         &mut self,
         prepared: Prepared,
+        past: &PastNow,
         gates: Option<&Gates>,
         tasks: &mut Tasks,
     ) -> ToAsk {
@@ -240,6 +249,7 @@ impl Serving {
             sockets,
             http,
             notes,
+            history_api,
         } = prepared;
         let mut reloads = Vec::new();
         let (mut now, mut counts) = (Vec::new(), Vec::new());
@@ -266,6 +276,7 @@ impl Serving {
         let counts = self.count(&sockets, &counts);
         self.take_sockets(&now, (sockets, counts), gates, tasks);
         self.take_http(http, tasks);
+        reloads.extend(self.history_api.take(history_api, past, tasks));
         self.listening.store(Arc::new(self.listener_lines()));
         self.take_handlers(&now, tasks);
         let to_ask = self.take_told(&now, gates, tasks);
@@ -393,7 +404,8 @@ impl Serving {
             scheme: HTTP.to_owned(),
             endpoints: owned(&now.load().directives()),
         });
-        of_dns.chain(of_http).collect()
+        let of_api = self.history_api.listener_line();
+        of_dns.chain(of_http).chain(of_api).collect()
     }
 
     /// Lets what handlers do besides answering go on where they stay, and begin or end where not.
@@ -487,6 +499,7 @@ impl Serving {
             servers: _,
             sockets,
             http,
+            history_api,
             listening: _,
             health: _,
             handlers,
@@ -496,6 +509,7 @@ impl Serving {
         } = self;
         sockets.values().for_each(|(_, stop, _)| stop.cancel());
         http.values().for_each(|(_, _, stop)| stop.cancel());
+        history_api.stop();
         handlers.iter().for_each(|(_, stop)| stop.cancel());
         told.iter().for_each(|(_, stop)| stop.cancel());
         notes.stop();

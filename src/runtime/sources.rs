@@ -1,5 +1,6 @@
 //! Opens the source that a configuration names.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -9,6 +10,26 @@ use kubernetes::source::api_server::{Auth, KubernetesSource, Settings, Tls};
 use kubernetes::source::manifests::{self, ManifestSource};
 use kubernetes::source::{EventSink, SourceStats, Wanted};
 use ops::Clock;
+
+/// The way to an API server; a folder of manifests is no such source.
+pub(crate) fn auth_of(source: &directives::config::Source) -> Result<Auth, &Path> {
+    Ok(match source {
+        directives::config::Source::Manifests { dir } => return Err(dir),
+        directives::config::Source::InCluster => Auth::InCluster,
+        directives::config::Source::Kubeconfig { file, context } => Auth::Kubeconfig {
+            file: file.clone(),
+            context: context.clone(),
+        },
+        directives::config::Source::Endpoint { url, tls } => Auth::Endpoint {
+            url: url.clone(),
+            tls: tls.as_ref().map(|tls| Tls {
+                cert: tls.cert.clone(),
+                key: tls.key.clone(),
+                ca: tls.ca.clone(),
+            }),
+        },
+    })
+}
 
 /// A source of either kind.
 #[derive(Debug)]
@@ -28,12 +49,14 @@ impl Source {
         clock: Arc<dyn Clock>,
         stats: Arc<SourceStats>,
     ) -> anyhow::Result<Self> {
-        if let directives::config::Source::Manifests { dir } = source {
-            let settings = manifests::Settings::default();
-            let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
-            return Ok(Self::Manifests(Box::new(source)));
-        }
-        let auth = auth_of(source).context("there is no API server")?;
+        let auth = match auth_of(source) {
+            Ok(auth) => auth,
+            Err(dir) => {
+                let settings = manifests::Settings::default();
+                let source = ManifestSource::open(dir, wanted, settings, clock, stats)?;
+                return Ok(Self::Manifests(Box::new(source)));
+            }
+        };
         let source = KubernetesSource::connect(auth, wanted, Settings::default(), clock, stats)
             .await
             .context("the API server cannot be used")?;
@@ -46,25 +69,5 @@ impl Source {
             Self::Kubernetes(source) => source.run(tx, cancel).await,
             Self::Manifests(source) => source.run(tx, cancel).await,
         }
-    }
-}
-
-/// How the API server of a source is reached; `None` for a folder.
-pub(crate) fn auth_of(source: &directives::config::Source) -> Option<Auth> {
-    match source {
-        directives::config::Source::InCluster => Some(Auth::InCluster),
-        directives::config::Source::Kubeconfig { file, context } => Some(Auth::Kubeconfig {
-            file: file.clone(),
-            context: context.clone(),
-        }),
-        directives::config::Source::Endpoint { url, tls } => Some(Auth::Endpoint {
-            url: url.clone(),
-            tls: tls.as_ref().map(|tls| Tls {
-                cert: tls.cert.clone(),
-                key: tls.key.clone(),
-                ca: tls.ca.clone(),
-            }),
-        }),
-        directives::config::Source::Manifests { dir: _ } => None,
     }
 }

@@ -20,6 +20,7 @@ pub mod doh;
 pub mod etcd;
 pub mod evidence;
 pub mod fleet;
+pub mod https;
 pub mod lists;
 pub mod namespaces;
 pub mod needs;

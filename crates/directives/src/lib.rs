@@ -26,6 +26,7 @@ mod gate;
 mod header;
 mod health;
 mod history;
+mod history_api;
 mod hosts;
 mod https;
 mod https3;

@@ -611,7 +611,7 @@ fn verified(past: &dyn Past, zone: &Option<String>) -> Result<Vec<Name>, AuditEr
 }
 
 /// A zone of the store.
-fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError> {
+pub(super) fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError> {
     let zone = Name::parse(text)?.to_lower();
     let known = past.zones();
     if known.contains(&zone) {

@@ -218,13 +218,14 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
 /// Returns the current source of answers.
 pub type PastNow = Arc<dyn Fn() -> Arc<dyn Past + Send + Sync> + Send + Sync>;
 
-/// Listens on a socket and answers until cancelled.
+/// Listens on a socket and answers until cancelled. `reading` has the turns of all who read much of the store.
 ///
 /// # Errors
 /// When the socket cannot be created.
 pub async fn serve_control(
     socket: ControlSocket,
     past: PastNow,
+    reading: Arc<Semaphore>,
     cancel: CancellationToken,
 ) -> io::Result<()> {
     let named = |error: io::Error| {
@@ -232,8 +233,8 @@ pub async fn serve_control(
     };
     let listener = socket.bind().map_err(named)?;
     let mut connections = JoinSet::new();
-    let turns = Turns {
-        reading: Arc::new(Semaphore::new(read_at_once())),
+    let turns = Places {
+        reading,
         long: Arc::new(Semaphore::new(LONG_AT_ONCE)),
     };
     loop {
@@ -265,7 +266,7 @@ pub async fn serve_control(
 
 /// The places of those that ask.
 #[derive(Debug, Clone)]
-struct Turns {
+struct Places {
     /// To compute answers that read much of the store.
     reading: Arc<Semaphore>,
     /// To be sent answers that may be long. Others never wait for these.
@@ -277,7 +278,7 @@ async fn connection(
     mut stream: tokio::net::UnixStream,
     rights: Rights,
     past: Arc<dyn Past + Send + Sync>,
-    turns: Turns,
+    turns: Places,
 ) {
     let asker = match stream.peer_cred() {
         Ok(credentials) => describe_peer(credentials.uid(), credentials.pid()),

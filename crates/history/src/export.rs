@@ -48,6 +48,22 @@ pub(super) fn write(
     Ok(())
 }
 
+/// Writes the whole history of a zone as it is now.
+pub(super) fn write_whole(
+    past: &dyn Past,
+    zone: &Name,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let Some((oldest, newest)) = past.range(zone) else {
+        return Ok(());
+    };
+    write_beginning(past, zone, oldest, out)?;
+    for seq in oldest..=newest {
+        writeln!(out, "{}", version_json(zone, &*past.step(zone, seq)?))?;
+    }
+    Ok(())
+}
+
 /// Writes the zone and the records from before its oldest version.
 fn write_beginning(
     past: &dyn Past,

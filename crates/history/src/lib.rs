@@ -23,6 +23,7 @@ mod process;
 mod requests;
 mod show;
 mod status;
+mod stream;
 mod verify;
 mod waiting;
 mod why;
@@ -46,6 +47,7 @@ pub use status::{
     AheadLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, NoteLine, OrderLine,
     ResetLine, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine,
 };
+pub use stream::{Piece, ReaderTimes, Streamed, Turns, stream};
 pub use verify::{Anchors, NOT_NAMED, Noted, write_file_verdict};
 
 #[cfg(test)]

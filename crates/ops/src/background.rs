@@ -64,23 +64,32 @@ pub async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
     let (sender, result) = oneshot::channel();
-    let runtime = Handle::current();
-    let run = move || {
-        lower_priority();
-        // The work may wait for the runtime.
-        let _entered = runtime.enter();
+    begin_in_background(name, move || {
         // The caller may have given up.
         drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
-    };
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(run)
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    })?;
     match result.await {
         Ok(Ok(made)) => Ok(made),
         Ok(Err(panic)) => Err(format!("panicked: {}", panic_text(&*panic))),
         Err(_) => Err("its thread ended".to_owned()),
     }
+}
+
+/// Starts work on a background thread of its own, and does not wait for it. The work may wait for the runtime of the
+/// caller.
+///
+/// # Errors
+/// A text, when the thread cannot be started.
+pub fn begin_in_background(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let runtime = Handle::current();
+    let run = move || {
+        lower_priority();
+        let _entered = runtime.enter();
+        work();
+    };
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    started.map_err(|error| format!("cannot start a thread: {error}"))?;
+    Ok(())
 }
 
 /// Does two things at once: the first on another thread, with the priority of the calling thread.

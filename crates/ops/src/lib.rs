@@ -15,7 +15,9 @@ pub mod watch;
 
 #[cfg(any(test, feature = "testing"))]
 pub use background::times_yielded;
-pub use background::{in_background, in_parallel, lower_priority, yield_to_others};
+pub use background::{
+    begin_in_background, in_background, in_parallel, lower_priority, yield_to_others,
+};
 #[cfg(any(test, feature = "testing"))]
 pub use clock::HandClock;
 pub use clock::{Clock, SystemClock, TimeText, millis};

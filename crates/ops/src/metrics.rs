@@ -118,6 +118,10 @@ declare_metrics! {
     SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary transferred last; absent until its first transfer";
     SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
     SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Age in seconds of the oldest version that the secondary has not transferred";
+    HISTORY_API_REQUESTS Counter "zonewright_history_api_requests" ["endpoint", "result"] "Requests to history_api: ok, wrong, unknown, failed, unauthenticated, forbidden, limited, unavailable; endpoint is `none` for those that reach none";
+    HISTORY_API_REVIEWS Counter "zonewright_history_api_reviews" ["review", "outcome"] "Reviews of tokens and of rights (access) by the API server: allowed, denied, failed (nobody reads then)";
+    HISTORY_API_REFUSED Counter "zonewright_history_api_refused" ["reason"] "Connections to history_api that were not served or closed early: limit, handshake";
+    HISTORY_API_CONNECTIONS Gauge "zonewright_history_api_connections" [] "Open connections to history_api";
     COREDNS_BUILD_INFO Gauge "coredns_build_info" ["version", "revision", "goversion"] "1, labelled with the version of the running program; revision and goversion are empty";
     HTTPS_RESPONSES Counter "coredns_dns_https_responses" ["server", "status"] "Responses over HTTPS, in blocks with prometheus";
     HTTPS3_RESPONSES Counter "coredns_dns_https3_responses" ["server", "status"] "Responses over HTTP/3, in blocks with prometheus";

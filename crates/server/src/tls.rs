@@ -97,6 +97,8 @@ struct Offers {
     dot: Arc<ServerConfig>,
     /// HTTP/2 and HTTP/1.1.
     https: Arc<ServerConfig>,
+    /// HTTP/1.1 alone.
+    http1: Arc<ServerConfig>,
     /// HTTP/3.
     https3: Arc<QuicServerConfig>,
     /// DNS over QUIC.
@@ -162,6 +164,26 @@ impl TlsIdentity {
         })
     }
 
+    /// The handshake of a connection for HTTP/1.1 that carries no DNS. Gives the client's certificate, too.
+    ///
+    /// # Errors
+    /// When the connection or the handshake fails.
+    pub async fn accept_http(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(TlsStream<TcpStream>, TlsPeer)> {
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.0.load().http1));
+        let stream = acceptor.accept(stream).await?;
+        let certificates = stream.get_ref().1.peer_certificates();
+        let peer = TlsPeer {
+            has_dot: false,
+            certificate: certificates
+                .and_then(|chain| chain.first())
+                .map(|certificate| certificate.clone().into_owned()),
+        };
+        Ok((stream, peer))
+    }
+
     /// The TLS settings of QUIC, for HTTP/3 or DNS over QUIC.
     pub(crate) fn quic(&self, proto: Proto) -> Arc<QuicServerConfig> {
         let offers = self.0.load();
@@ -207,6 +229,7 @@ impl Offers {
         Ok(Self {
             dot: with(&[DOT]),
             https: with(&[H2, HTTP_1_1]),
+            http1: with(&[HTTP_1_1]),
             https3: Arc::new(QuicServerConfig::try_from(with(&[H3]))?),
             doq: Arc::new(QuicServerConfig::try_from(with(&[DOQ]))?),
         })

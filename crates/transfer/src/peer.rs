@@ -38,6 +38,17 @@ pub struct TlsPeer {
 }
 
 impl TlsPeer {
+    /// The DNS names of the certificate.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let parsed = self.certificate.as_ref().map(EndEntityCert::try_from);
+        let Some(Ok(certificate)) = parsed else {
+            return Vec::new();
+        };
+        let names = certificate.valid_dns_names();
+        names.map(ToOwned::to_owned).collect()
+    }
+
     /// Whether the certificate has this name among its alternative names. A wildcard there fits no name: who holds such a
     /// certificate need not be whom `tls NAME` means. The common name does not count.
     #[must_use]
@@ -85,6 +96,7 @@ mod tests {
         ] {
             assert!(!has(name), "{name}");
         }
+        assert_eq!(peer.names(), ["Ns1.example.org", "*.example.net"]);
         assert!(!TlsPeer::default().has_name(&ServerName::try_from("ns1.example.org").unwrap()));
     }
 }

@@ -5,6 +5,7 @@ use corefile::place::{Place, Report};
 
 use crate::config::block::{Directive, ServerBlock};
 use crate::health::Health;
+use crate::history_api::HistoryApi;
 use crate::prometheus::Prometheus;
 use crate::ready::Ready;
 
@@ -20,7 +21,11 @@ pub(crate) fn check(blocks: &[ServerBlock], report: &mut Report) {
             .map(|it: &Ready| (Ready::WORD, &it.place, &it.address));
         let metrics = block.get::<Prometheus>();
         let metrics = metrics.map(|it| (Prometheus::WORD, &it.place, &it.address));
-        for (word, place, address) in [health, ready, metrics].into_iter().flatten() {
+        let history = block
+            .get()
+            .map(|it: &HistoryApi| (HistoryApi::WORD, &it.place, &it.address));
+        let all = [health, ready, metrics, history];
+        for (word, place, address) in all.into_iter().flatten() {
             let clash = seen.iter().find(|(other, _, there)| {
                 let any = HttpHost::Any;
                 let same = there.host == address.host || there.host == any || address.host == any;

@@ -48,6 +48,7 @@ pub use crate::gate::{Gate, Hold};
 pub use crate::health::Health;
 pub use crate::history::History;
 pub use crate::history::note::{NOTE_EVERY, NoteOption, NoteTarget, server_of};
+pub use crate::history_api::{AllowedReader, HistoryApi};
 pub use crate::hosts::{HostLine, Hosts};
 pub use crate::https::HttpsLimits;
 pub use crate::https3::Https3Limits;

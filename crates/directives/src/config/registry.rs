@@ -158,6 +158,7 @@ static REGISTRY: &[Entry] = &[
         "the number of waiting queries is limited without it, and each client has a share: see limits and defaults",
     ),
     directive::<crate::prometheus::Prometheus>(),
+    directive::<crate::history_api::HistoryApi>(),
     directive::<crate::errors::Errors>(),
     directive::<crate::log::LogRule>(),
     refused(

@@ -149,6 +149,18 @@ impl Fault {
         )
     }
 
+    /// Describes the fault of a request that is about no kind.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Status { code, message, .. } | Self::ErrorEvent { code, message } => {
+                format!("status {code}: {message}")
+            }
+            Self::Transport(why) => format!("cannot reach the API server: {why}"),
+            Self::Malformed(why) => format!("answer not understood: {why}"),
+            Self::Silent(_) | Self::ClosedAtOnce => "no answer".to_owned(),
+        }
+    }
+
     /// Describes the fault for a kind.
     pub(super) fn message(&self, kind: Kind) -> String {
         let plural = plural(kind);
