@@ -14,6 +14,8 @@
 
 #[path = "cluster/machine.rs"]
 mod machine;
+#[path = "history/readers.rs"]
+mod readers;
 #[path = "history/versions.rs"]
 mod versions;
 
@@ -263,6 +265,25 @@ fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
     commits(zone, journal, "commit, nobody asks, again");
 }
 
+/// Commits beside a thousand readers who ask again and again.
+fn beside_a_thousand(zone: &mut Zone, journal: &mut Journal) {
+    let past = Arc::new(past_of(journal.reader(), &zone.version()));
+    let library = readers::Library::open(past);
+    let (versions, names) = (zone.seq(), zone.names());
+    let about = move |number: u64| {
+        let mut random = Random(number + 1);
+        (a_time(&mut random, versions), names.any(&mut random))
+    };
+    for (what, is_https) in [("socket", false), ("https", true)] {
+        commits(zone, journal, "commit, nobody asks");
+        let title = format!("commit, {} readers over the {what}", readers::READERS);
+        let answers = library.beside_readers(is_https, &about, || commits(zone, journal, &title));
+        println!("{:<44} {answers} answers meanwhile", "");
+    }
+    commits(zone, journal, "commit, nobody asks, again");
+    library.close();
+}
+
 /// Versions come and go until what is kept has been replaced many times: what the disk holds then.
 fn retention(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u64) {
     println!("{versions} versions of {records} records, {keep} of them kept:");
@@ -340,6 +361,7 @@ fn main() {
     questions(&past, &zone);
     beside_readers(&mut zone, &mut journal, &past);
     drop(past);
+    beside_a_thousand(&mut zone, &mut journal);
     journal.close().unwrap();
     opening(&state, &clock, &zone);
     drop(zone);

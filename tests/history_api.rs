@@ -169,7 +169,6 @@ fn unknown_wrong_and_missing_are_told_apart() {
             2,
             "wrong",
         ),
-        ("zones/cluster.local/held", 400, 2, "wrong"),
         ("zones/cluster.local/notify", 404, 2, "wrong"),
     ] {
         let said = reader.get(&format!("/v1/{target}"), None);

@@ -51,9 +51,9 @@ pub(crate) async fn serve(
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
-            let patience = match responder.progress.is_asked() && !cancel.is_cancelled() {
-                true => LAST_PIECES,
-                false => GOODBYE,
+            let patience = match cancel.is_cancelled() || responder.progress.is_idle() {
+                true => GOODBYE,
+                false => LAST_PIECES,
             };
             timeout(patience, connection).await.unwrap_or(Ok(()))
         }

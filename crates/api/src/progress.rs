@@ -71,9 +71,9 @@ impl Progress {
         }
     }
 
-    /// Whether an answer is being made.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.0.borrow().phase == Phase::Asked
+    /// Whether no request is in progress.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.borrow().phase == Phase::Idle
     }
 
     /// Waits until the connection has to be closed.

@@ -176,18 +176,18 @@ impl Responder {
         }
     }
 
-    /// Logs a request of a reader. Strangers only appear at the level `debug`.
+    /// Logs a request of a reader. Strangers, and readers that ask too often, appear only at the level `debug`.
     fn log(&self, known: &Known, endpoint: &str, status: StatusCode) {
-        let (peer, status) = (self.peer, status.as_u16());
+        let peer = self.peer;
         let zone = known.zone.as_deref().unwrap_or("");
-        match &known.reader {
-            Some(reader) => {
-                let reader = reader.name().escape_debug();
-                tracing::info!(%reader, endpoint, zone, status, %peer, "history_api: a request");
-            }
-            None => {
-                tracing::debug!(endpoint, status, %peer, "history_api: a request of a stranger")
-            }
+        // As a string it is written in quotes, whatever it contains.
+        let reader = known.reader.as_ref().map_or("", Reader::name);
+        let is_limited = status == StatusCode::TOO_MANY_REQUESTS;
+        let status = status.as_u16();
+        if reader.is_empty() || is_limited {
+            tracing::debug!(reader, endpoint, zone, status, %peer, "history_api: a request");
+        } else {
+            tracing::info!(reader, endpoint, zone, status, %peer, "history_api: a request");
         }
     }
 }

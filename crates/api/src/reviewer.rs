@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dns::Name;
@@ -27,6 +27,8 @@ pub(crate) const BAD_FOR: Duration = Duration::from_secs(10);
 const REMEMBERED: usize = 8192;
 /// The most reviews at once.
 const AT_ONCE: usize = 16;
+/// The pause between two warnings.
+const WARNING_PAUSE: Duration = Duration::from_secs(10);
 /// How long a request waits for others' reviews.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -100,6 +102,8 @@ pub(crate) struct Reviewed {
     accounts: Memory<TokenDigest, Option<Arc<Account>>>,
     rights: Memory<(TokenDigest, Option<Name>), bool>,
     at_once: Semaphore,
+    /// When the log last said that there is no verdict. Locked for one look and one change.
+    warned: Mutex<Option<Instant>>,
 }
 
 impl Reviewed {
@@ -109,6 +113,7 @@ impl Reviewed {
             accounts: Memory::new(),
             rights: Memory::new(),
             at_once: Semaphore::new(AT_ONCE),
+            warned: Mutex::new(None),
         }
     }
 
@@ -132,7 +137,7 @@ impl Reviewed {
             return Ok(known);
         }
         let reviewed = self.reviewer.account(token).await;
-        let account = verdict("token", reviewed, Option::is_some, counts)?;
+        let account = self.verdict("token", reviewed, Option::is_some, counts)?;
         let account = account.map(Arc::new);
         self.accounts.note(key, account.clone(), account.is_some());
         Ok(account)
@@ -155,9 +160,38 @@ impl Reviewed {
         }
         let name = zone.map(object_name);
         let reviewed = self.reviewer.may_read(account, name.as_deref()).await;
-        let may = verdict("access", reviewed, |may| *may, counts)?;
+        let may = self.verdict("access", reviewed, |may| *may, counts)?;
         self.rights.note(key, may, may);
         Ok(may)
+    }
+
+    /// Counts a review. Without a verdict the log says why.
+    fn verdict<T>(
+        &self,
+        kind: &'static str,
+        reviewed: Result<T, ReviewError>,
+        is_good: impl Fn(&T) -> bool,
+        counts: &Counts,
+    ) -> Result<T, Refusal> {
+        let error = match reviewed {
+            Ok(verdict) => {
+                let outcome = if is_good(&verdict) {
+                    "allowed"
+                } else {
+                    "denied"
+                };
+                counts.review(kind, outcome);
+                return Ok(verdict);
+            }
+            Err(error) => error,
+        };
+        counts.review(kind, "failed");
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_none_or(|at| at.elapsed() >= WARNING_PAUSE) {
+            *warned = Some(Instant::now());
+            tracing::warn!(%error, review = kind, "history_api: the API server gives no verdict, so no new token is accepted");
+        }
+        Err(Refusal::NoVerdict)
     }
 
     async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
@@ -174,34 +208,5 @@ pub(crate) fn object_name(zone: &Name) -> String {
     match text.strip_suffix('.') {
         Some(name) if !name.is_empty() => name.to_owned(),
         Some(_) | None => text,
-    }
-}
-
-/// Counts a review. Without a verdict the log says why.
-fn verdict<T>(
-    kind: &'static str,
-    reviewed: Result<T, ReviewError>,
-    is_good: impl Fn(&T) -> bool,
-    counts: &Counts,
-) -> Result<T, Refusal> {
-    match reviewed {
-        Ok(verdict) => {
-            let outcome = if is_good(&verdict) {
-                "allowed"
-            } else {
-                "denied"
-            };
-            counts.review(kind, outcome);
-            Ok(verdict)
-        }
-        Err(error) => {
-            counts.review(kind, "failed");
-            tracing::warn!(
-                %error,
-                review = kind,
-                "history_api: the API server gives no verdict, so nobody reads with a token"
-            );
-            Err(Refusal::NoVerdict)
-        }
     }
 }

@@ -130,6 +130,7 @@ fn begin(
         end: Instant::now() + times.most,
         turn,
         turns,
+        is_broken: false,
     };
     begin_in_background("history", move || {
         let _held = held;
@@ -207,11 +208,22 @@ struct PieceWriter {
     end: Instant,
     turn: Turn,
     turns: Turns,
+    /// Whether a piece is lost. Then there is no end.
+    is_broken: bool,
 }
 
 impl PieceWriter {
     /// Hands a piece over. While it waits, others have the turn.
     fn send(&mut self, piece: Piece) -> io::Result<()> {
+        if self.is_broken {
+            return Err(gone());
+        }
+        let sent = self.try_to_send(piece);
+        self.is_broken = sent.is_err();
+        sent
+    }
+
+    fn try_to_send(&mut self, piece: Piece) -> io::Result<()> {
         let piece = match self.pieces.try_send(piece) {
             Ok(()) => return Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(gone()),

@@ -1,6 +1,5 @@
 //! Answers in pieces: their readers, and the turns of those who read the store.
 
-use std::io::Write as _;
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;

@@ -1,0 +1,238 @@
+//! A thousand readers over the read socket or over HTTPS, and what a commit costs beside them.
+//!
+//! Each reader asks, waits for the answer, and asks again a second later. The readers are threads of this process with a low
+//! priority: they stand for other machines, but their TLS is paid for here.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use api::{Access, Counts, Limits, Reviewer, Serving, Site};
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use history::{
+    ControlSocket, Output, Past, PastNow, Question, Request, ask, read_at_once, serve_control,
+};
+use kubernetes::source::api_server::reviews::{Account, ReviewError};
+use ops::lower_priority;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use server::{TlsIdentity, TlsMaterial};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How many read.
+pub const READERS: u64 = 1000;
+/// The pause of a reader between two questions.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How many readers share an address: a listener has room for so many of one.
+const OF_ADDRESS: u64 = 100;
+
+/// Accepts each token, as the account of that name, which may read everything.
+#[derive(Debug)]
+struct Open;
+
+impl Reviewer for Open {
+    fn account<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Account>, ReviewError>> {
+        let account = Account {
+            name: token.to_owned(),
+            ..Account::default()
+        };
+        Box::pin(async { Ok(Some(account)) })
+    }
+
+    fn may_read<'a>(
+        &'a self,
+        _: &'a Account,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, ReviewError>> {
+        Box::pin(async { Ok(true) })
+    }
+}
+
+/// What serves a history.
+pub struct Library {
+    runtime: Runtime,
+    tasks: JoinSet<()>,
+    cancel: CancellationToken,
+    address: SocketAddr,
+    client: Arc<ClientConfig>,
+    /// The folder of the control socket.
+    state: tempfile::TempDir,
+}
+
+impl Library {
+    /// Serves a history over the socket and over HTTPS.
+    pub fn open(past: Arc<dyn Past + Send + Sync>) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let past: PastNow = Arc::new(move || Arc::clone(&past));
+        let reading = Arc::new(Semaphore::new(read_at_once()));
+        let cancel = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let socket = ControlSocket::of_state(state.path());
+        let control = serve_control(
+            socket,
+            Arc::clone(&past),
+            Arc::clone(&reading),
+            cancel.clone(),
+        );
+        tasks.spawn_on(async { control.await.unwrap() }, runtime.handle());
+        let params = rcgen::CertificateParams::new(vec!["api.example".to_owned()]).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let material = TlsMaterial {
+            certificates: certificate.pem().into_bytes(),
+            key: key.serialize_pem().into_bytes(),
+            clients: None,
+        };
+        let site = Site {
+            tls: Arc::new(TlsIdentity::new(&material).unwrap()),
+            access: Access::new(Some(Arc::new(Open)), None),
+            limits: Limits::default(),
+        };
+        let serving = Serving {
+            past,
+            reading,
+            counts: Arc::new(Counts::default()),
+        };
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.unwrap();
+        let address = listener.local_addr().unwrap();
+        let site = Arc::new(ArcSwap::from_pointee(site));
+        let serve = api::serve(listener, site, serving, cancel.clone());
+        tasks.spawn_on(serve, runtime.handle());
+        Self {
+            runtime,
+            tasks,
+            cancel,
+            address,
+            client: client(certificate.der().clone()),
+            state,
+        }
+    }
+
+    /// Does something beside a thousand readers; gives the number of answers meanwhile. `about` gives the version and the
+    /// name that a reader asks for.
+    pub fn beside_readers(
+        &self,
+        is_https: bool,
+        about: &(dyn Fn(u64) -> (String, String) + Sync),
+        work: impl FnOnce(),
+    ) -> u64 {
+        let (ended, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for number in 0..READERS {
+                let (ended, asked) = (&ended, &asked);
+                let read = move || {
+                    lower_priority();
+                    let mut https = is_https.then(|| Https::connect(self, number));
+                    let mut turn = 0;
+                    while !ended.load(Ordering::Relaxed) {
+                        let (at, name) = about(number + READERS * turn);
+                        let is_answered = match &mut https {
+                            Some(https) => https.ask(number, &at, &name),
+                            None => ask_socket(self.state.path(), &at, &name),
+                        };
+                        asked.fetch_add(u64::from(is_answered), Ordering::Relaxed);
+                        turn += 1;
+                        std::thread::sleep(PAUSE);
+                    }
+                };
+                let thread = std::thread::Builder::new().stack_size(256 << 10);
+                thread.spawn_scoped(scope, read).unwrap();
+            }
+            // All of them have asked once.
+            while asked.load(Ordering::Relaxed) < READERS {
+                std::thread::sleep(PAUSE / 10);
+            }
+            asked.store(0, Ordering::Relaxed);
+            work();
+            ended.store(true, Ordering::Relaxed);
+            asked.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Ends it.
+    pub fn close(mut self) {
+        self.cancel.cancel();
+        self.runtime
+            .block_on(async { while self.tasks.join_next().await.is_some() {} });
+    }
+}
+
+/// Asks over the socket. It has room for some of the readers at once, and says so to the others.
+fn ask_socket(state: &Path, at: &str, name: &str) -> bool {
+    let question = Question {
+        request: Request::Show {
+            zone: format!("{}@{at}", crate::versions::apex()),
+            name: Some(name.to_owned()),
+        },
+        output: Output::Json,
+    };
+    let answered = ask(state, &question, &mut std::io::sink());
+    answered.is_some_and(|answered| answered.is_ok())
+}
+
+fn client(authority: CertificateDer<'static>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+/// A connection of a reader.
+struct Https(BufReader<StreamOwned<ClientConnection, TcpStream>>);
+
+impl Https {
+    fn connect(library: &Library, number: u64) -> Self {
+        let place = u8::try_from(2 + number / OF_ADDRESS).unwrap();
+        let own = SocketAddr::from((Ipv4Addr::new(127, 0, 0, place), 0));
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        socket.bind(&own.into()).unwrap();
+        socket.connect(&library.address.into()).unwrap();
+        let name = ServerName::try_from("api.example").unwrap();
+        let tls = ClientConnection::new(Arc::clone(&library.client), name).unwrap();
+        Self(BufReader::new(StreamOwned::new(tls, socket.into())))
+    }
+
+    /// Asks, and reads the answer. Whether there is one.
+    fn ask(&mut self, number: u64, at: &str, name: &str) -> bool {
+        let apex = crate::versions::apex();
+        let request = format!(
+            "GET /v1/zones/{apex}/show?at={at}&name={name} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer reader-{number}\r\n\r\n"
+        );
+        let stream = self.0.get_mut();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.flush().unwrap();
+        let (mut status, mut octets) = (String::new(), 0);
+        self.0.read_line(&mut status).unwrap();
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).unwrap();
+            if let Some(length) = line.strip_prefix("content-length: ") {
+                octets = length.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; octets];
+        self.0.read_exact(&mut body).unwrap();
+        status.contains(" 200 ")
+    }
+}
