@@ -1,7 +1,8 @@
 //! What asking the past costs: `cargo bench --bench history`.
 //!
 //! A zone gets a million versions through the journal's own commits; then people ask, with and without
-//! commits beside them. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller. Half of the
+//! commits beside them. Then the same history is made with an archive: `HISTORY_ARCHIVE` is its address, a folder unless
+//! given. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller. Half of the
 //! changes hit a few owners, the others any; now and then a version changes thousands. Several versions share
 //! a commit while the history is made, as changes do that wait together; what is measured commits alone.
 
@@ -24,9 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use archive::Stores;
 use history::{Output, Pieces, Question, Request, answer, read_at_once};
 use ops::{SystemClock, lower_priority};
-use zone::journal::{Journal, Reader, Retention, WallClock};
+use zone::journal::{Cut, CutLimits, Journal, Objects, Reader, Retention, WallClock};
 use zone::{Version, ZoneSet};
 use zonewright::runtime::StoredPast;
 
@@ -290,6 +292,7 @@ fn retention(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u
     let kept = Retention {
         keep: Duration::MAX,
         versions: keep,
+        is_archived: false,
         octets: u64::MAX,
     };
     let (mut journal, _) = Journal::open(dir, Arc::clone(clock)).unwrap();
@@ -305,6 +308,73 @@ fn retention(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u
         disk / kept
     );
     opening(dir, clock, &zone);
+}
+
+/// Moves all versions that are in no segment to the archive. Gives the longest time of one segment.
+fn move_all(journal: &mut Journal, stores: &Stores, url: &str) -> Duration {
+    let limits = CutLimits {
+        versions: 10_000,
+        octets: 16 << 20,
+    };
+    let mut slowest = Duration::ZERO;
+    let apex = versions::apex();
+    loop {
+        let start = Instant::now();
+        let Some(Cut { octets, segment }) = journal.reader().cut(&apex, url, limits).unwrap()
+        else {
+            return slowest;
+        };
+        stores.write(&segment.place, octets).unwrap();
+        assert!(journal.note_segment(&apex, segment).unwrap());
+        slowest = slowest.max(start.elapsed());
+    }
+}
+
+/// Most versions are in an archive: what questions cost then.
+fn archived(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u64) {
+    let folder = dir.join("archive");
+    std::fs::create_dir_all(&folder).unwrap();
+    let url = std::env::var("HISTORY_ARCHIVE");
+    let url = url
+        .unwrap_or_else(|_| format!("file://{}", std::path::absolute(&folder).unwrap().display()));
+    println!(
+        "{versions} versions of {records} records, {keep} of them in the store, the others at {url}:"
+    );
+    let kept = Retention {
+        keep: Duration::MAX,
+        versions: keep,
+        octets: u64::MAX,
+        is_archived: true,
+    };
+    let (mut journal, _) = Journal::open(dir, Arc::clone(clock)).unwrap();
+    journal.set_objects(Arc::new(Stores::new()));
+    journal.set_retention(&versions::apex(), kept);
+    let (mut zone, stores) = (Zone::new(&mut journal, records), Stores::new());
+    let mut slowest = Duration::ZERO;
+    while zone.seq() < versions {
+        let until = versions.min(zone.seq() + keep);
+        make(&mut zone, &mut journal, until);
+        slowest = slowest.max(move_all(&mut journal, &stores, &url));
+        settle(&mut journal);
+    }
+    println!(
+        "slowest segment {:.0} ms, disk {:.0} MB beside the archive, RSS {:.0} MB",
+        slowest.as_secs_f64() * 1e3,
+        disk(&dir.join("db")),
+        rss()
+    );
+    let past = past_of(journal.reader(), &zone.version());
+    questions(&past, &zone);
+    let start = Instant::now();
+    let verdict = journal.reader().verify(&versions::apex(), &[]).unwrap();
+    assert!(verdict.faults.is_empty(), "{:?}", verdict.faults);
+    println!(
+        "verify {} versions in {} segments and the store: {:.1} s, RSS {:.0} MB",
+        verdict.versions,
+        verdict.segments,
+        start.elapsed().as_secs_f64(),
+        rss()
+    );
 }
 
 /// How long a start takes.
@@ -342,6 +412,7 @@ fn main() {
     let all = Retention {
         keep: Duration::MAX,
         versions: u64::MAX,
+        is_archived: false,
         octets: u64::MAX,
     };
     let state = dir.path().join("all");
@@ -367,6 +438,14 @@ fn main() {
     drop(zone);
     let state = dir.path().join("kept");
     retention(
+        &state,
+        &clock,
+        versions,
+        records,
+        size("HISTORY_KEEP", 10_000),
+    );
+    let state = dir.path().join("archived");
+    archived(
         &state,
         &clock,
         versions,

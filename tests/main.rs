@@ -11,6 +11,7 @@
 )]
 
 mod abuse;
+mod archive;
 mod checkers;
 mod cli;
 mod cluster;
@@ -34,6 +35,7 @@ mod compare_stock;
 mod comparison;
 mod crash;
 mod crash_abuse;
+mod crash_archive;
 mod crash_damage;
 mod crash_history;
 mod crash_restart;

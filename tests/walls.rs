@@ -28,6 +28,7 @@ const NEVER: &[(&str, &str)] = &[
 /// Crates of others that only some of ours may depend on.
 const FENCES: &[(&str, &[&str])] = &[
     ("sled", &["zone"]),
+    ("object_store", &["archive"]),
     ("kube", &["kubernetes"]),
     ("k8s-openapi", &["kubernetes"]),
     ("domain", &["dns", "zonefile"]),

@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How many read.
-pub const READERS: u64 = 1000;
+pub(crate) const READERS: u64 = 1000;
 /// The pause of a reader between two questions.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How many readers share an address: a listener has room for so many of one.
@@ -59,7 +59,7 @@ impl Reviewer for Open {
 }
 
 /// What serves a history.
-pub struct Library {
+pub(crate) struct Library {
     runtime: Runtime,
     tasks: JoinSet<()>,
     cancel: CancellationToken,
@@ -71,7 +71,7 @@ pub struct Library {
 
 impl Library {
     /// Serves a history over the socket and over HTTPS.
-    pub fn open(past: Arc<dyn Past + Send + Sync>) -> Self {
+    pub(crate) fn open(past: Arc<dyn Past + Send + Sync>) -> Self {
         let runtime = Runtime::new().unwrap();
         let state = tempfile::tempdir().unwrap();
         let past: PastNow = Arc::new(move || Arc::clone(&past));
@@ -122,7 +122,7 @@ impl Library {
 
     /// Does something beside a thousand readers; gives the number of answers meanwhile. `about` gives the version and the
     /// name that a reader asks for.
-    pub fn beside_readers(
+    pub(crate) fn beside_readers(
         &self,
         is_https: bool,
         about: &(dyn Fn(u64) -> (String, String) + Sync),
@@ -162,7 +162,7 @@ impl Library {
     }
 
     /// Ends it.
-    pub fn close(mut self) {
+    pub(crate) fn close(mut self) {
         self.cancel.cancel();
         self.runtime
             .block_on(async { while self.tasks.join_next().await.is_some() {} });

@@ -21,6 +21,7 @@ pub(crate) fn retention(history: Option<&History>) -> Retention {
         kept.keep = history.keep.unwrap_or(kept.keep);
         kept.versions = history.versions.map_or(kept.versions, NonZeroU64::get);
         kept.octets = history.size_bytes.map_or(kept.octets, NonZeroU64::get);
+        kept.is_archived = history.archive.is_some();
     }
     kept
 }

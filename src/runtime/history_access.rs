@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive::Stores;
 use directives::config::{Config, History};
 use dns::{Name, Rtype, Serial};
 use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
@@ -125,7 +126,7 @@ impl StoredPast {
         let clock = Arc::new(SystemClock);
         let wall = Arc::clone(&clock);
         let opened = Journal::open(state, Arc::new(move || millis(wall.wall())));
-        let (journal, report) = opened.map_err(|error| {
+        let (mut journal, report) = opened.map_err(|error| {
             let failure = Failure::unusable(error.to_string());
             match error {
                 OpenError::Locked { .. } => PastError::Busy(failure),
@@ -139,6 +140,7 @@ impl StoredPast {
         for note in report.notes {
             tracing::warn!("{place}{note}");
         }
+        journal.set_objects(Arc::new(Stores::new()));
         let reader = journal.reader();
         Ok(Self {
             _journal: Some(journal),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use arc_swap::ArcSwap;
 use kubernetes::source::{SourceStats, Wanted};
 use ops::metrics::Metrics;
 use ops::{Clock, Tasks, panic_text};
@@ -19,6 +20,7 @@ use zone::journal::{Journal, KeptCorefile, Reader};
 
 use crate::failure::{WriterEnded, one_line};
 use crate::plan::clusters::PlannedCluster;
+use crate::runtime::archiver::{Archiver, Archives};
 use crate::runtime::deployment::{DeployedCluster, DeployedFile, Deployment, has_version};
 use crate::runtime::observed::Observed;
 use crate::runtime::peer_serials::{ask_secondaries, follow_peers};
@@ -132,6 +134,25 @@ impl Data {
     /// The writer's inputs for a caller that outlives the writer.
     pub(crate) fn weak_inputs(&self) -> Option<mpsc::WeakSender<Input>> {
         self.inputs.as_ref().map(mpsc::Sender::downgrade)
+    }
+
+    /// Starts what writes versions to the archives.
+    pub(crate) fn archive(
+        &self,
+        archives: &Arc<ArcSwap<Archives>>,
+        tasks: &mut Tasks,
+        clock: &Arc<dyn Clock>,
+    ) {
+        if let Some(inputs) = self.weak_inputs() {
+            let archiver = Archiver {
+                reader: self.reader.clone(),
+                inputs,
+                archives: Arc::clone(archives),
+                states: Arc::clone(&self.observed.archives),
+                clock: Arc::clone(clock),
+            };
+            archiver.start(tasks);
+        }
     }
 
     /// Opens the sources of another deployment that do not run here, and reads its new files.

@@ -1,6 +1,7 @@
 //! The running server: start, reload, shutdown, listeners, writer thread, sources, HTTP endpoints, supervision.
 
-pub(crate) mod banner;
+pub(crate) mod archiver;
+mod banner;
 pub(crate) mod blocks;
 pub(crate) mod caller_wishes;
 pub(crate) mod certificates;

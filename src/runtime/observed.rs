@@ -19,6 +19,7 @@ use zone::Zone;
 use zone::gate::Why;
 
 use crate::plan::clusters::PlannedCluster;
+use crate::runtime::archiver::{ArchiveState, ArchiveStates};
 use crate::runtime::deployment::{DeployedCluster, Deployment};
 use crate::runtime::note_board::NoteBoard;
 use crate::runtime::status::{ListeningNow, zone_line};
@@ -60,6 +61,8 @@ pub(crate) struct Observed {
     pub(crate) left_out: Warnings,
     /// Peers with a later serial than ours. The lock protects the map for one change or one reading.
     pub(crate) peers: PeersAheadOfUs,
+    /// How the archives stand. The lock protects the map for one change or one reading.
+    pub(crate) archives: ArchiveStates,
     /// The sockets on which the server listens.
     listening: ListeningNow,
     /// The places that get signed notes.
@@ -104,6 +107,7 @@ impl Observed {
             warnings: Arc::default(),
             left_out: Arc::default(),
             peers: Arc::default(),
+            archives: Arc::default(),
             listening: Arc::clone(listening),
             notes: Arc::clone(notes),
             clock: Arc::clone(clock),
@@ -121,12 +125,19 @@ impl Observed {
             warnings: Arc::clone(&self.warnings),
             left_out: Arc::clone(&self.left_out),
             peers: Arc::clone(&self.peers),
+            archives: Arc::clone(&self.archives),
             listening: Arc::clone(&self.listening),
             notes: Arc::clone(&self.notes),
             clock: Arc::clone(&self.clock),
             state: self.state.clone(),
             sandbox: self.sandbox.clone(),
         }
+    }
+
+    /// How the archives stand now.
+    fn archive_states(&self) -> BTreeMap<Name, ArchiveState> {
+        let states = self.archives.lock();
+        states.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The state folder.
@@ -222,7 +233,9 @@ pub(crate) fn status(observed: &Observed) -> Status {
     problems.extend(files.flat_map(|file| observed.deployment.file(file).stats.problems()));
     let peers = observed.peers.lock();
     let peers = peers.unwrap_or_else(PoisonError::into_inner).clone();
+    let archives = observed.archive_states();
     let zone_line_of = |zone: &Arc<Zone>| ZoneLine {
+        archive: archives.get(zone.apex()).map(|state| state.line.clone()),
         ahead: peers
             .get(zone.apex())
             .and_then(|peer| ahead_line(zone, peer)),
@@ -286,6 +299,16 @@ pub(crate) fn samples(observed: &Observed) -> Vec<Sample> {
         1.0,
     )];
     zone_samples(observed, &mut out);
+    for (zone, state) in observed.archive_states() {
+        let zone = zone.to_string();
+        for (metric, value) in [
+            (m::ARCHIVE_WAITING, state.line.waiting),
+            (m::ARCHIVE_SEGMENTS, state.segments),
+            (m::ARCHIVE_FAILURES, state.failures),
+        ] {
+            out.push(Sample::new(metric, &[&zone], number(value)));
+        }
+    }
     source_samples(observed, &mut out);
     secondary_samples(observed, &mut out);
     server_samples(observed, &mut out);

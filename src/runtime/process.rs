@@ -30,6 +30,7 @@ use crate::failure::{Failure, WriterEnded, one_line};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::difference::difference;
 use crate::plan::model::Plan;
+use crate::runtime::archiver::{Archives, archives};
 use crate::runtime::banner;
 use crate::runtime::caller_wishes::{CallerWish, Wanted, Wishes};
 use crate::runtime::coredns_metrics;
@@ -84,6 +85,8 @@ pub(crate) struct Process {
     past_now: PastNow,
     /// The wishes of callers on the control socket, and the way for them.
     wishes: (Wishes, mpsc::Receiver<CallerWish>),
+    /// The zones with an archive, for the archiver.
+    archives: Arc<ArcSwap<Archives>>,
     /// Counts reloads.
     reloads: ReloadsNow,
     around: Surroundings,
@@ -207,6 +210,8 @@ impl Process {
             tasks.cancel().clone(),
         );
         tasks.spawn("health of ourselves", health);
+        let archives = Arc::new(ArcSwap::from_pointee(archives(&config)));
+        data.archive(&archives, &mut tasks, &clock);
         data.ask(to_ask, &mut tasks, &clock);
         data.follow_peers(&mut tasks);
         data.follow(Opened::default(), &mut tasks, &clock).await?;
@@ -225,6 +230,7 @@ impl Process {
             past,
             past_now,
             wishes,
+            archives,
             reloads,
             around,
         })
@@ -468,6 +474,7 @@ impl Process {
         }
         let past = StoredPast::of_data(&self.data, &config, &self.observed, &self.wishes.0, &clock);
         self.past.store(Arc::new(past));
+        self.archives.store(Arc::new(archives(&config)));
         let to_ask = self
             .serving
             .take(prepared, &self.past_now, None, &mut self.tasks);

@@ -11,6 +11,7 @@ use crate::cli::args::{Configuration, Start, State};
 use crate::cli::commands::load;
 use crate::failure::Failure;
 use crate::plan::notes::note_folders;
+use crate::runtime::archiver::archive_folders;
 use crate::runtime::banner::PidFile;
 use crate::runtime::process::Process;
 use crate::runtime::sandbox::{self, Places};
@@ -44,6 +45,7 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
                 pidfile: start.pidfile.as_deref(),
                 read_socket: start.read_socket.as_deref(),
                 notes: &notes,
+                archives: &archive_folders(&loaded.config),
             })
         }
     };

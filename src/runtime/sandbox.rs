@@ -26,6 +26,8 @@ pub(crate) struct Places<'a> {
     pub(crate) read_socket: Option<&'a Path>,
     /// The folders of files that get signed notes.
     pub(crate) notes: &'a [PathBuf],
+    /// The archives that are folders and exist.
+    pub(crate) archives: &'a [PathBuf],
 }
 
 /// Gives up what is not needed, for this thread and those that it will start. Says what is in force, also in the log.
@@ -148,6 +150,7 @@ mod kernel {
             pidfile,
             read_socket,
             notes,
+            archives,
         } = *places;
         let own = AccessFs::WriteFile
             | AccessFs::Truncate
@@ -170,6 +173,8 @@ mod kernel {
         // One that is not there cannot be named. Notes do not arrive then, and that is said where they are written.
         let notes = notes.iter().filter(|folder| folder.is_dir());
         all.extend(notes.map(|folder| (&**folder, append)));
+        let existing = archives.iter().filter(|path| path.is_dir());
+        all.extend(existing.map(|path| (path.as_path(), own)));
         all
     }
 
@@ -482,6 +487,7 @@ mod tests {
         let (go, wait) = mpsc::channel::<()>();
         let earlier = thread::spawn(move || wait.recv().map(|()| start()));
         let sandbox = enter(&Places {
+            archives: &[],
             state: &root.join("state"),
             pidfile: Some(&pidfile),
             read_socket: Some(&root.join("readers/socket")),

@@ -34,6 +34,7 @@ pub(crate) fn zone_line(zone: &Arc<Zone>) -> ZoneLine {
             by: hold.by.to_string(),
         }),
         history: None,
+        archive: None,
         ahead: None,
         reset: None,
     }

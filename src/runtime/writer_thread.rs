@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use archive::Stores;
 use dns::{Name, RrRef, Serial};
 use kubernetes::schema::Problem;
 use ops::metrics::Metrics;
@@ -22,7 +23,8 @@ use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
 use zone::journal::{
-    Act, Beside, Journal, KeptCorefile, LoadError, ReadError, Reader, Retention, StepCache, Topic,
+    Act, Beside, Journal, KeptCorefile, LoadError, ReadError, Reader, Retention, Segment,
+    StepCache, Topic,
 };
 use zone::{
     Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, ZoneSet, next_serial,
@@ -62,7 +64,7 @@ impl Store for JournalStore {
     }
 
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
-        let reader = self.journal.reader();
+        let reader = self.journal.reader().local();
         let owner = record.to_record().owner;
         let known = self.step_cache.take().filter(|(zone, _)| zone == apex);
         let (_, steps) = self
@@ -117,6 +119,10 @@ impl Store for JournalStore {
 
     fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
         Ok(self.journal.note_act(apex, act)?)
+    }
+
+    fn note_segment(&mut self, apex: &Name, segment: Segment) -> Result<bool, Self::Error> {
+        Ok(self.journal.note_segment(apex, segment)?)
     }
 
     fn set_retention(&mut self, apex: &Name, retention: Retention) {
@@ -278,6 +284,7 @@ impl Writer {
 fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     let wall = Arc::clone(clock);
     let (mut journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
+    journal.set_objects(Arc::new(Stores::new()));
     let begun = journal.begin()?;
     for note in report.notes.iter().chain(&begun) {
         tracing::warn!("{note}");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Whether one of `kinds` (`bind`, `knot`, `nsd`, `pdns`, `unbound`, `dig`, `kdig`, `checkzone`,
 /// `ldns`, `openssl`, `dnspython`, `strace`, `faketime`, `namespaces`, `promtool`, `image`, `debian`, `rpm`, `apiserver`, `coredns`, `crds`,
-/// `helm`, `nfpm`) was declared missing; prints which.
+/// `helm`, `nfpm`, `s3`) was declared missing; prints which.
 pub fn lacks(kinds: &[&str]) -> bool {
     let declared = env::var("ZW_MISSING").unwrap_or_default();
     let missing: Vec<&str> = declared

@@ -294,6 +294,7 @@ fn verify(values: &Values) -> Result<Streamed, String> {
     Ok(Streamed::Request(Request::Verify {
         zone: values.zone.as_ref().map(ToString::to_string),
         anchors: anchors.map(|(_, value)| value.clone()).collect(),
+        noted: Vec::new(),
     }))
 }
 

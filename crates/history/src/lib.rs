@@ -44,8 +44,9 @@ pub use pieces::Pieces;
 pub use requests::Requests;
 pub use show::each_record;
 pub use status::{
-    AheadLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, NoteLine, OrderLine,
-    ResetLine, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine,
+    AheadLine, ArchiveLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, NoteLine,
+    OrderLine, ResetLine, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status,
+    ZoneLine,
 };
 pub use stream::{Piece, ReaderTimes, Streamed, Turns, stream};
 pub use verify::{Anchors, NOT_NAMED, Noted, write_file_verdict};

@@ -132,12 +132,34 @@ pub struct ZoneLine {
     /// The extent of its stored history; absent when nothing is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryLine>,
+    /// How its archive stands; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveLine>,
     /// A peer with a later serial than ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<AheadLine>,
     /// A reset of the serial that secondaries have to follow before the serial takes the clock again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<ResetLine>,
+}
+
+/// How the archive of a zone stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchiveLine {
+    /// Its address.
+    pub url: String,
+    /// The serial of the last version in it; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u32>,
+    /// The time of that version, milliseconds since 1970 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    /// The number of versions that are not in it yet.
+    pub waiting: u64,
+    /// Why versions cannot be written to it; absent when they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A reset of a zone's serial.
@@ -367,6 +389,9 @@ fn write_zone(line: &ZoneLine, status: &Status, out: &mut dyn io::Write) -> io::
     if let Some(history) = &line.history {
         writeln!(out, "    {}", history_text(history))?;
     }
+    if let Some(archive) = &line.archive {
+        writeln!(out, "    {}", archive_text(archive))?;
+    }
     if let Some(order) = &line.order {
         writeln!(out, "    {}", order_text(line, order))?;
     } else if let Some(held) = &line.held {
@@ -442,6 +467,24 @@ fn history_text(history: &HistoryLine) -> String {
     });
     let early = early.unwrap_or_default();
     format!("history begins at serial {begins}, {time}; versions: {versions}, {kib} KiB{early}")
+}
+
+fn archive_text(archive: &ArchiveLine) -> String {
+    let ArchiveLine {
+        url,
+        serial,
+        time_ms,
+        waiting,
+        error,
+    } = archive;
+    let until = match (serial, time_ms) {
+        (Some(serial), Some(time_ms)) => format!("has serial {serial}, {}", TimeText(*time_ms)),
+        (None, _) | (_, None) => "has no version yet".to_owned(),
+    };
+    let error = { error.as_ref() }
+        .map(|error| format!("\n    ARCHIVE FAILS: {error}; no version is dropped until it works"))
+        .unwrap_or_default();
+    format!("archive {url} {until}; versions that are not in it: {waiting}{error}")
 }
 
 fn order_text(line: &ZoneLine, order: &OrderLine) -> String {
@@ -631,6 +674,7 @@ mod tests {
                 namespaces: Vec::new(),
             };
             let line = ZoneLine {
+                archive: None,
                 zone: "z.".into(),
                 history: None,
                 ahead: None,

@@ -22,6 +22,7 @@ use super::{
 /// The state of a zone with this serial.
 fn zone_line(zone: &str, serial: Option<u32>, stale: Option<u64>) -> ZoneLine {
     ZoneLine {
+        archive: None,
         zone: zone.into(),
         serial,
         time_ms: serial.map(|_| THIRD_MS),
@@ -212,6 +213,7 @@ fn an_order_says_what_holds_until_when() {
         sandbox: None,
         listeners: Vec::new(),
         zones: vec![ZoneLine {
+            archive: None,
             zone: "z.".into(),
             history: None,
             ahead: None,

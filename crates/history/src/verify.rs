@@ -307,6 +307,7 @@ fn write_text(
         unhashed,
         archived,
         condensed,
+        segments,
         anchor: _,
         head: _,
         anchored,
@@ -332,6 +333,12 @@ fn write_text(
         writeln!(
             out,
             "    history begins at serial {serial}, {since}: older versions were dropped by the limits of `history`"
+        )?;
+    }
+    if *segments > 0 {
+        writeln!(
+            out,
+            "    {segments} segments of the archive, with the oldest of them: good"
         )?;
     }
     if *archived > 0 {
@@ -419,6 +426,7 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
         unhashed,
         archived,
         condensed,
+        segments,
         anchor,
         head,
         anchored,
@@ -434,6 +442,7 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
         "unhashed": unhashed,
         "archived": archived,
         "condensed": condensed,
+        "segments": segments,
         "oldest": oldest.map(dns::Serial::encode),
         "since": TimeText(*since_ms).to_string(),
         "sinceMs": since_ms,

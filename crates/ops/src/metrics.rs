@@ -87,6 +87,9 @@ declare_metrics! {
     DROPPED_EARLY Counter "zonewright_history_dropped_early" ["zone"] "Versions that were dropped from the history although they were younger than `keep`, because `versions` or `size` allow no more";
     NOTES Counter "zonewright_notes" ["to", "outcome"] "Signed notes of the newest hashes by place (`note` of `history`): written, failed";
     NOTE_SECONDS Gauge "zonewright_note_timestamp_seconds" ["to"] "Time of the last note that arrived at the place, in seconds since 1970; absent before the first";
+    ARCHIVE_WAITING Gauge "zonewright_archive_waiting_versions" ["zone"] "Versions that are not in the zone's archive yet";
+    ARCHIVE_SEGMENTS Counter "zonewright_archive_segments" ["zone"] "Segments that were written to the zone's archive";
+    ARCHIVE_FAILURES Counter "zonewright_archive_failures" ["zone"] "Segments that could not be written to the zone's archive; each is tried again, and no version is dropped until it works";
     PEERS_AHEAD Counter "zonewright_peers_ahead" ["zone", "outcome"] "Peers with a later serial than ours: followed, ignored (see `status`)";
     OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
     SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";

@@ -48,7 +48,7 @@ use ops::Clock;
 use provenance::Cause;
 use zone::check::Warning;
 use zone::hold::Hold;
-use zone::journal::{Act, Beside, KeptCorefile, Retention};
+use zone::journal::{Act, Beside, KeptCorefile, Retention, Segment};
 use zone::{Candidate, Journaled, PeerSerial, Version, Zone, ZoneSet};
 use zonefile::follow::FileEvent;
 
@@ -193,6 +193,15 @@ pub enum Input {
     },
     /// A peer asked for the changes after a serial that is ahead of ours.
     Ahead(PeerSerial),
+    /// Versions of a zone were written to its archive.
+    Archived {
+        /// The zone.
+        zone: Name,
+        /// The part of its history that the archive has.
+        segment: Box<Segment>,
+        /// Receives whether it is noted: the versions may leave the store now.
+        asked: oneshot::Sender<Result<bool, String>>,
+    },
 }
 
 /// Where versions become durable. The journal is one; tests have others.
@@ -246,6 +255,15 @@ pub trait Store {
     fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
         let (_apex, _act) = (apex, act);
         Ok(())
+    }
+
+    /// Notes that an archive has some versions of a zone. False when they are not the next ones.
+    ///
+    /// # Errors
+    /// When it is not durable.
+    fn note_segment(&mut self, apex: &Name, segment: Segment) -> Result<bool, Self::Error> {
+        let (_apex, _segment) = (apex, segment);
+        Ok(false)
     }
 
     /// Sets how much history of a zone is kept.
@@ -569,6 +587,14 @@ impl<S: Store> Pipeline<S> {
                 }
             }
             Input::Ahead(reported) => self.take_serial(&reported),
+            Input::Archived {
+                zone,
+                segment,
+                asked,
+            } => {
+                let noted = self.store.note_segment(&zone, *segment);
+                drop(asked.send(noted.map_err(|error| error.to_string())));
+            }
         }
     }
 

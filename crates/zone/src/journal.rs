@@ -14,6 +14,7 @@
 //! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
 //! w | zone id (4) | seq (8)              a step that is too large for these entries
 //! x | zone id (4) | seq (8) | part (4)   the list of hashes that such a step has instead ([`large_steps`])
+//! g | zone id (4) | seq (8)              a part of the history that is kept elsewhere ([`segments`])
 //! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! c | zone id (4) | seq (8)              one or several versions from before the history ([`archive`])
 //! a | zone id (4) | seq (8) | part (4)   their step
@@ -56,6 +57,7 @@ mod retention;
 mod rights;
 mod salvage;
 mod scan;
+mod segments;
 pub mod serial_files;
 mod serial_floor;
 mod snapshot;
@@ -85,6 +87,7 @@ use large_steps::LargeStepJob;
 use reopening::Reopening;
 use repair::{StateDir, create_folder};
 use scan::scan;
+use segments::{NoObjects, Remote, Segments};
 use serial_files::{Newest, Serials};
 use serial_floor::{Losses, floors, lost_note};
 use snapshot::SnapshotJob;
@@ -101,6 +104,7 @@ pub use open_error::OpenError;
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};
 pub use retention::Retention;
+pub use segments::{Cut, CutLimits, ObjectPlace, Objects, Segment};
 pub use serial_floor::Lost;
 pub use step_cache::StepCache;
 pub use store::StoreError;
@@ -209,15 +213,33 @@ struct Stored {
     early: EarlyDrops,
     /// Versions from before the history.
     archive: Archive,
+    /// Versions that are kept elsewhere; the last of them may still be in the database.
+    segments: Segments,
 }
 
 impl Stored {
+    /// The number of the oldest version that is kept, here or elsewhere, and not condensed.
+    fn first(&self) -> u64 {
+        let oldest = self.head.oldest;
+        self.segments
+            .first()
+            .map_or(oldest, |first| first.min(oldest))
+    }
+
+    /// The number of the oldest version that is in no segment.
+    fn unarchived(&self) -> u64 {
+        let oldest = self.head.oldest;
+        self.segments
+            .last()
+            .map_or(oldest, |last| oldest.max(last + 1))
+    }
+
     fn describe(&self) -> StoredZone {
         StoredZone {
             apex: self.apex.clone(),
             serial: self.head.serial,
             newest: self.head.seq,
-            oldest: self.head.oldest,
+            oldest: self.first(),
             octets: self.head.octets() + self.archive.octets(),
             early: self.early,
         }
@@ -263,6 +285,8 @@ pub struct Journal {
     damaged_commits: u32,
     /// How often in a row the upkeep failed because of damage.
     damaged_upkeep: u32,
+    /// What was read of the parts that are kept elsewhere.
+    remote: Arc<Remote>,
     /// Entries beside the versions of zones that the next commit writes.
     beside_next: Vec<(Name, Vec<Beside>)>,
     /// Whether this run may publish versions ([`Self::begin`]).
@@ -345,6 +369,7 @@ impl Journal {
             reopening: Reopening::default(),
             damaged_commits: 0,
             damaged_upkeep: 0,
+            remote: Arc::new(Remote::of(Arc::new(NoObjects))),
             beside_next: Vec::new(),
             is_begun: false,
         };
@@ -435,10 +460,17 @@ impl Journal {
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader {
-            store: self.store.clone(),
+            store: Arc::new(self.store.clone()),
             zones: Arc::clone(&self.zones),
             losses: self.losses.clone(),
+            remote: Arc::clone(&self.remote),
+            is_local: false,
         }
+    }
+
+    /// Says how the parts of the history are read that are kept elsewhere. Readers that exist do not read them.
+    pub fn set_objects(&mut self, objects: Arc<dyn Objects>) {
+        self.remote = Arc::new(Remote::of(objects));
     }
 
     fn zones(&self) -> RwLockReadGuard<'_, Zones> {

@@ -64,6 +64,7 @@ fn targets_are_questions_with_the_right_that_they_need() {
             Request::Verify {
                 zone: some("z."),
                 anchors: vec!["a".to_owned(), "b".to_owned()],
+                noted: Vec::new(),
             },
         ),
         (

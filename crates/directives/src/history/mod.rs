@@ -1,14 +1,16 @@
-//! `history [ZONES...] { keep D; versions N; size BYTES; publish; require_reason; sign KEYFILE; note …; note_every D }`: how
-//! much of a zone's history is stored, what operators have to say, and which hashes are published. Ours.
+//! `history [ZONES...] { keep D; versions N; size BYTES; archive URL; publish; require_reason; sign KEYFILE; note …; note_every D }`:
+//! how much of a zone's history is stored, what operators have to say, and which hashes are published. Ours.
 
 pub(crate) mod note;
 pub(crate) mod version_name;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::zone::signing::SigningKey;
+use archive::Address;
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::{duration_or_seconds, size};
@@ -31,6 +33,8 @@ pub struct History {
     pub versions: Option<NonZeroU64>,
     /// If the history has more bytes, its oldest versions may be deleted.
     pub size_bytes: Option<NonZeroU64>,
+    /// The address of the archive: versions leave the store only when it has them.
+    pub archive: Option<Arc<str>>,
     /// Whether `_version` in the zone tells the served version.
     pub publishes: bool,
     /// Whether an order about the zone (`freeze`, `rollback`, `release`, `advance`) needs a reason.
@@ -49,7 +53,7 @@ impl Directive for History {
     const SUMMARY: &'static str =
         "sets how many old versions are kept, for how long, and who hears of their hashes";
     const OPTIONS: &'static str =
-        "keep, versions, size, publish, require_reason, sign, note and note_every";
+        "keep, versions, size, archive, publish, require_reason, sign, note and note_every";
     const REPEAT: Repeat = Repeat::Several;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {
@@ -59,6 +63,7 @@ impl Directive for History {
             keep: None,
             versions: None,
             size_bytes: None,
+            archive: None,
             publishes: false,
             requires_reason: false,
             sign: None,
@@ -101,6 +106,14 @@ impl History {
                 };
                 let value = line.value("BYTES", parse, report);
                 line.set(&mut self.size_bytes, value, report);
+            }
+            "archive" => {
+                let parse = |text: &str| {
+                    let address = Address::parse(text).map_err(|error| error.to_string());
+                    address.map(|_| Arc::from(text))
+                };
+                let value = line.value("URL", parse, report);
+                line.set(&mut self.archive, value, report);
             }
             "publish" => {
                 line.refuse_arguments(report);

@@ -100,6 +100,7 @@ impl<'a> Walk<'a> {
                 unhashed: 0,
                 archived: 0,
                 condensed: 0,
+                segments: 0,
                 anchor: Hash::ZERO,
                 head: None,
                 anchored: Vec::new(),

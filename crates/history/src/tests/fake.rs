@@ -144,6 +144,7 @@ impl Fake {
             operator: RefCell::default(),
             requires_reason: false,
             verdict: Verdict {
+                segments: 0,
                 oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
                 newest: (3, Serial::decode(200)),
                 versions: 3,

@@ -12,7 +12,7 @@ use crate::Hash;
 use crate::journal::Journal;
 use crate::journal::codec::{ACT, seal, unseal};
 use crate::journal::reader::{ReadError, Reader};
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, StoreError, paged};
 
 /// So many acts are kept of a zone.
 const MOST: u64 = 10_000;
@@ -91,17 +91,17 @@ impl Reader {
     /// # Errors
     /// [`ReadError::Store`] when the database cannot be read.
     pub fn acts(&self, apex: &Name, after: u64) -> Result<Acts, ReadError> {
-        Ok(read(&self.store, apex, after)?)
+        Ok(read(&*self.store, apex, after)?)
     }
 }
 
-fn read(store: &Store, apex: &Name, after: u64) -> Result<Acts, StoreError> {
+fn read(store: &dyn Entries, apex: &Name, after: u64) -> Result<Acts, StoreError> {
     let [_, high] = range_of(apex);
     let low = key_of(apex, after + 1);
     let mut acts = Acts::default();
     let mut next: Option<(u64, Hash)> = None;
     let mut first = u64::MAX;
-    for entry in store.entries(&low, &high, PAGE) {
+    for entry in paged(store, &low, &high, PAGE) {
         let (key, value) = entry?;
         let number = number_of(&key);
         let read = unseal(&key, &value).and_then(|it| it.split_first_chunk::<32>());

@@ -26,7 +26,7 @@ use crate::journal::codec::{
     self, ARCHIVE, ARCHIVED, PartWriter, Stream, StreamError, Streamed, seal, unseal,
 };
 use crate::journal::garbage::Garbage;
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::journal::{BATCH_ENTRIES, Journal, Retention, Stored, load, step};
 use crate::{Contents, Step};
 
@@ -330,10 +330,10 @@ pub(super) fn described_key(id: u32, seq: u64) -> [u8; 13] {
 }
 
 /// Reads the descriptions of a zone's archive. Damaged ones are left out: what is older then joins nothing.
-pub(super) fn read(store: &Store, id: u32) -> Result<Archive, StoreError> {
+pub(super) fn read(store: &dyn Entries, id: u32) -> Result<Archive, StoreError> {
     let mut archive = Archive::default();
     let end = codec::zone_key(ARCHIVED, id + 1);
-    for entry in store.entries(&described_key(id, 0), &end, BATCH_ENTRIES) {
+    for entry in paged(store, &described_key(id, 0), &end, BATCH_ENTRIES) {
         let (key, value) = entry?;
         if let Some(entry) = Archived::decode(&key, &value) {
             archive.push(entry);
@@ -365,7 +365,7 @@ pub(super) fn garbage_before(id: u32, seq: u64) -> [Garbage; 2] {
 }
 
 /// Reads the step of an entry.
-pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
+pub(super) fn read_step(store: &dyn Entries, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
     let mut stream = Stream::new(store, ARCHIVE, id, seq);
     Ok(step::take_raw_step(&mut stream, seq, true)?.into_step(apex))
 }
@@ -400,6 +400,9 @@ impl Journal {
     ) -> Vec<Garbage> {
         let mut garbage = Vec::new();
         for Leaving { seq, is_early } in leaving {
+            if stored.segments.of(seq).is_some() {
+                continue;
+            }
             let left = is_early.then(|| self.left(stored, seq));
             if let Some(Ok((entry, step))) = left {
                 put(batch, stored, &entry, &step);
@@ -459,6 +462,7 @@ impl Journal {
             keep,
             versions,
             octets,
+            is_archived: _,
         } = { self.retention.get(&stored.apex).copied() }.unwrap_or_default();
         let keep_ms = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
         Limits {

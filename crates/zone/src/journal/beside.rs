@@ -9,7 +9,7 @@
 use dns::Name;
 
 use crate::journal::codec::{BESIDE, PART_OCTETS, seal, unseal};
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::journal::{BATCH_ENTRIES, Journal};
 
 /// The flag of an entry's last part.
@@ -101,7 +101,7 @@ impl Journal {
 
 /// Adds changes of entries to a batch.
 pub(super) fn put(
-    store: &Store,
+    store: &dyn Entries,
     batch: &mut Batch,
     place: &Place,
     entries: &[Beside],
@@ -124,7 +124,7 @@ pub(super) fn put(
 /// The entries' own keys with their values, to `each`, up to the first damaged one. Gives the octets that were read, and
 /// `None` if one is damaged.
 pub(super) fn read(
-    store: &Store,
+    store: &dyn Entries,
     place: &Place,
     each: &mut impl FnMut(&[u8], &[u8]),
 ) -> Result<(u64, Option<()>), StoreError> {
@@ -132,7 +132,7 @@ pub(super) fn read(
     let mut octets = 0;
     let mut value = Vec::new();
     let mut next = 0;
-    for entry in store.entries(&low, &high, BATCH_ENTRIES) {
+    for entry in paged(store, &low, &high, BATCH_ENTRIES) {
         let (key, part) = entry?;
         octets += part.len() as u64;
         let Some((flag, payload)) = unseal(&key, &part).and_then(|it| it.split_first()) else {

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use dns::{Serial, Soa, Ttl};
 
-use crate::journal::store::{Octets, Store, StoreError};
+use crate::journal::store::{Entries, Octets, StoreError};
 
 /// The text of the file that names the layout, without the layout's number.
 pub(super) const FORMAT_TEXT: &str = "zonewright state ";
@@ -50,6 +50,8 @@ pub(super) const OLDER: u8 = b'b';
 pub(super) const ARCHIVE: u8 = b'a';
 /// The kind of keys that describe the entries of the archive.
 pub(super) const ARCHIVED: u8 = b'c';
+/// The kind of keys that describe segments.
+pub(super) const SEGMENT: u8 = b'g';
 /// The kind of keys that hold acts.
 pub(super) const ACT: u8 = b'e';
 /// The kind of keys beside the versions.
@@ -57,8 +59,8 @@ pub(super) const BESIDE: u8 = b'f';
 /// The kind of keys that hold Corefiles.
 pub(super) const COREFILE: u8 = b't';
 /// The kinds of keys that a zone has many of.
-pub(super) const MANY: [u8; 10] = [
-    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED,
+pub(super) const MANY: [u8; 11] = [
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED, SEGMENT,
 ];
 
 /// The key of an entry that a zone has once.
@@ -109,6 +111,11 @@ pub(super) fn unseal<'a>(key: &[u8], value: &'a [u8]) -> Option<&'a [u8]> {
 const LAST: u8 = 1;
 /// The flag of a part that begins with a record.
 const BEGINS: u8 = 2;
+
+/// Whether a part is the last of its stream.
+pub(super) fn is_last(payload: &[u8]) -> bool {
+    payload.first().is_some_and(|flags| flags & LAST != 0)
+}
 
 /// Whether a part begins with a record. Then the stream can be read from there.
 pub(super) fn begins_with_record(payload: &[u8]) -> bool {
@@ -205,7 +212,7 @@ pub(super) type Streamed<T> = Result<T, StreamError>;
 
 /// Reads a stream part by part and checks each part.
 pub(super) struct Stream<'a> {
-    store: &'a Store,
+    store: &'a dyn Entries,
     kind: u8,
     id: u32,
     seq: u64,
@@ -227,7 +234,7 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) const fn new(store: &'a Store, kind: u8, id: u32, seq: u64) -> Self {
+    pub(super) const fn new(store: &'a dyn Entries, kind: u8, id: u32, seq: u64) -> Self {
         Self {
             store,
             kind,
@@ -246,7 +253,7 @@ impl<'a> Stream<'a> {
 
     /// Opens the streams of consecutive versions. Parts are read ahead as if it were one stream.
     pub(super) const fn through(
-        store: &'a Store,
+        store: &'a dyn Entries,
         kind: u8,
         id: u32,
         seqs: &RangeInclusive<u64>,
@@ -390,6 +397,28 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
 pub(super) fn put_counted(out: &mut Vec<u8>, octets: &[u8]) {
     put_number(out, octets.len() as u64);
     out.extend_from_slice(octets);
+}
+
+/// Takes a number from the start of some bytes, as [`put_number`] appends it.
+pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (octet, after) = rest.split_first()?;
+        *rest = after;
+        number |= u64::from(octet & 0x7f) << shift;
+        if *octet < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// Takes a length and as many bytes from the start of some bytes.
+pub(super) fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(number(rest)?).ok()?;
+    let (octets, after) = rest.split_at_checked(len)?;
+    *rest = after;
+    Some(octets)
 }
 
 /// Appends a SOA with its serial.

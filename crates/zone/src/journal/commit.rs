@@ -12,6 +12,7 @@ use crate::journal::head::{Base, Head, put_older};
 use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
 use crate::journal::scan::scan;
+use crate::journal::segments::Segments;
 use crate::journal::serial_files::Line;
 use crate::journal::serial_floor::Lost;
 use crate::journal::store::{Batch, Store, StoreError};
@@ -241,6 +242,7 @@ impl Journal {
                 oldest_size: None,
                 early: EarlyDrops::default(),
                 archive: Archive::default(),
+                segments: Segments::default(),
             },
             replaces: known.map(|stored| stored.id),
             leaving: Vec::new(),
@@ -338,7 +340,8 @@ impl Journal {
             if let Some(found) = scan.zones.get(apex) {
                 // The entries that a failed commit dropped are being removed.
                 stored.head.older = Arc::clone(&found.head.older);
-                stored.archive = found.archive.clone().joined(stored.head.oldest);
+                stored.segments = found.segments.clone();
+                stored.archive = found.archive.clone().joined(stored.first());
             }
             if !kept {
                 tracing::warn!(zone = %apex, "the zone's history is lost and starts again");

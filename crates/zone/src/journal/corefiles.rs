@@ -9,7 +9,7 @@ use dns::Name;
 use crate::journal::beside::{self, Place};
 use crate::journal::codec::COREFILE;
 use crate::journal::reader::{ReadError, Reader};
-use crate::journal::store::{Store, StoreError};
+use crate::journal::store::{Entries, StoreError};
 use crate::journal::{Batch, Journal};
 
 /// So many texts are kept.
@@ -73,7 +73,7 @@ impl Reader {
     /// # Errors
     /// [`ReadError::Store`] when the database cannot be read.
     pub fn corefiles(&self) -> Result<Vec<KeptCorefile>, ReadError> {
-        let all = read(&self.store)?.into_iter();
+        let all = read(&*self.store)?.into_iter();
         Ok(all.map(|(_, corefile)| corefile).collect())
     }
 }
@@ -82,7 +82,7 @@ fn place() -> Place {
     Place::of(COREFILE, &Name::root())
 }
 
-fn read(store: &Store) -> Result<Vec<(u64, KeptCorefile)>, StoreError> {
+fn read(store: &dyn Entries) -> Result<Vec<(u64, KeptCorefile)>, StoreError> {
     let mut all = Vec::new();
     beside::read(store, &place(), &mut |key, value| {
         let number = key.try_into().map(u64::from_be_bytes).ok();

@@ -17,10 +17,10 @@ use crate::delta::{OwnerChange, OwnerChanges};
 use crate::edit::diff_nodes;
 use crate::journal::codec::{SNAPSHOT, STEP, StreamError, Streamed};
 use crate::journal::head::Base;
-use crate::journal::reader::{ReadError, Reader, archived_steps};
-use crate::journal::store::Store;
+use crate::journal::reader::{ReadError, Reader, archived_steps, unreadable};
+use crate::journal::store::Entries;
 use crate::journal::{Stored, load, step, stream_seek};
-use crate::{Net, Node, Version};
+use crate::{Contents, Net, Node, Version};
 
 /// Up to this many steps are condensed directly.
 const CONDENSED_STEPS: u64 = 2000;
@@ -49,15 +49,21 @@ impl Reader {
         if older >= newer {
             return stored().map(|_| None);
         }
+        let begins = stored()?;
+        if older + 1 < begins.head.oldest && begins.first() < begins.head.oldest {
+            return self
+                .far_difference(apex, &begins, (older, newer), near)
+                .map(Some);
+        }
         let net = self.retry(newer, stored, |stored| {
             let near = near.filter(|near| near.seq <= stored.head.seq);
             let begin = stored.head.oldest.saturating_sub(1);
             if older >= begin {
-                return net(&self.store, stored, (older, newer), near, CONDENSED_STEPS);
+                return net(&*self.store, stored, (older, newer), near, CONDENSED_STEPS);
             }
-            let mut steps = archived_steps(&self.store, stored, older, newer)?;
+            let mut steps = archived_steps(&*self.store, stored, older, newer)?;
             if newer > begin {
-                let later = net(&self.store, stored, (begin, newer), near, CONDENSED_STEPS)?;
+                let later = net(&*self.store, stored, (begin, newer), near, CONDENSED_STEPS)?;
                 steps.push(Arc::new(later.into_step()));
             }
             Net::of(&steps).ok_or(UNFIT)
@@ -66,9 +72,71 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// The difference of two versions of which the older one, at least, is in a segment or before the first.
+    fn far_difference(
+        &self,
+        apex: &Name,
+        stored: &Stored,
+        (older, newer): (u64, u64),
+        near: Option<&Version>,
+    ) -> Result<Net, ReadError> {
+        let begin = stored.first().saturating_sub(1);
+        let unfit = || unreadable(apex, newer, UNFIT);
+        if older < begin {
+            let steps = archived_steps(&*self.store, stored, older, newer);
+            let mut steps = steps.map_err(|error| unreadable(apex, newer, error))?;
+            if newer > begin {
+                let later = self.far_difference(apex, stored, (begin, newer), near)?;
+                steps.push(Arc::new(later.into_step()));
+            }
+            return Net::of(&steps).ok_or_else(unfit);
+        }
+        let same = stored
+            .segments
+            .of(older + 1)
+            .filter(|segment| newer <= segment.last);
+        if let Some(segment) = same {
+            let net = self
+                .within(stored, segment)?
+                .difference(apex, (older, newer), None)?;
+            return net.ok_or_else(unfit);
+        }
+        let before = self.contents_at(apex, older, None)?;
+        let after = self.contents_at(apex, newer, near)?;
+        let serial_of = |seq| -> Result<Serial, ReadError> {
+            if seq > begin {
+                return Ok(self.moment(apex, seq)?.0);
+            }
+            let next = self.step(apex, seq + 1)?;
+            Ok(next.from.ok_or_else(unfit)?.0)
+        };
+        let (removed, added) = between(&before, &after);
+        Ok(Net {
+            from: (serial_of(older)?, before.soa().clone()),
+            to: (serial_of(newer)?, after.soa().clone()),
+            removed,
+            added,
+        })
+    }
+}
+
+/// The removed and added records between two contents of a zone.
+fn between(before: &Contents, after: &Contents) -> (RrList, RrList) {
+    let (mut old, mut new) = (before.nodes().peekable(), after.nodes().peekable());
+    let (mut removed, mut added) = (RrList::default(), RrList::default());
+    let order = |old: &&Node, new: &&Node| old.key().cmp(new.key());
+    while let Some((old, new)) = next_of(&mut old, &mut new, order) {
+        if old.map(Node::as_octets) != new.map(Node::as_octets) {
+            diff_nodes(before.apex(), old, new, 0, &mut removed, &mut added);
+        }
+    }
+    (removed, added)
+}
+
 /// The net difference of two versions. Up to `condensed` steps are condensed directly.
 pub(super) fn net(
-    store: &Store,
+    store: &dyn Entries,
     stored: &Stored,
     (older, newer): (u64, u64),
     near: Option<&Version>,
@@ -122,20 +190,29 @@ const fn stream_of(stored: &Stored, base: Base) -> (u8, u32, u64) {
 }
 
 /// The net effect of the steps between two versions, in ascending order; `None` when the versions are the same.
-fn steps_between(store: &Store, stored: &Stored, one: u64, other: u64) -> Streamed<Option<Net>> {
+fn steps_between(
+    store: &dyn Entries,
+    stored: &Stored,
+    one: u64,
+    other: u64,
+) -> Streamed<Option<Net>> {
     let seqs = one.min(other) + 1..=one.max(other);
     (one != other)
         .then(|| condensed_steps(store, stored, seqs))
         .transpose()
 }
 
-fn condensed_steps(store: &Store, stored: &Stored, seqs: RangeInclusive<u64>) -> Streamed<Net> {
+fn condensed_steps(
+    store: &dyn Entries,
+    stored: &Stored,
+    seqs: RangeInclusive<u64>,
+) -> Streamed<Net> {
     let steps = load::read_steps(store, stored, seqs, false)?;
     Net::of(&steps).ok_or(StreamError::Damaged("steps do not follow each other"))
 }
 
 /// Serial and SOA of a version.
-fn version_of(store: &Store, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa)> {
+fn version_of(store: &dyn Entries, stored: &Stored, seq: u64) -> Streamed<(Serial, Soa)> {
     if seq >= stored.head.oldest {
         let (serial, _, soa) = step::peek_version(store, stored.id, seq)?;
         return Ok((serial, soa));
@@ -197,7 +274,7 @@ impl<'a> Owners<'a> {
 /// Contents from which a version is computed.
 enum BaseContents<'a> {
     /// A snapshot or first step.
-    Stored(&'a Store, &'a Stored, Base),
+    Stored(&'a dyn Entries, &'a Stored, Base),
     Served(&'a Version),
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dns::Serial;
 
 use crate::journal::codec::{self, OLDER, SNAPSHOT, STEP, seal, unseal};
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::{Hash, LeftBehind};
 
 /// The number of older snapshots' entries read at once.
@@ -192,9 +192,14 @@ pub(super) fn put_older(batch: &mut Batch, id: u32, before: &Arc<Vec<Base>>, now
 }
 
 /// Reads the list of a zone's older snapshots.
-pub(super) fn read_older(store: &Store, id: u32) -> Result<Arc<Vec<Base>>, StoreError> {
+pub(super) fn read_older(store: &dyn Entries, id: u32) -> Result<Arc<Vec<Base>>, StoreError> {
     let mut older = Vec::new();
-    for entry in store.entries(&older_key(id, 0), &codec::zone_key(OLDER, id + 1), PAGE) {
+    for entry in paged(
+        store,
+        &older_key(id, 0),
+        &codec::zone_key(OLDER, id + 1),
+        PAGE,
+    ) {
         let (key, value) = entry?;
         let octets = unseal(&key, &value).and_then(|octets| octets.try_into().ok());
         older.extend(codec::seq_of(&key).zip(octets).map(|(seq, octets)| Base {

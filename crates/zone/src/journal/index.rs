@@ -10,7 +10,7 @@
 use crate::Step;
 use crate::journal::codec;
 use crate::journal::large_steps::{self, large_key};
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, StoreError};
 use crate::journal::topic::Topic;
 
 /// The most records and causes of a step with index entries of its own.
@@ -73,7 +73,7 @@ pub(super) fn put(batch: &mut Batch, step: &Step, id: u32) {
 }
 
 /// Whether the store has an undamaged index entry with this key.
-pub(super) fn has(store: &Store, key: &[u8]) -> Result<bool, StoreError> {
+pub(super) fn has(store: &dyn Entries, key: &[u8]) -> Result<bool, StoreError> {
     let value = store.get(key)?;
     let Some(value) = value else {
         return Ok(false);
@@ -111,7 +111,7 @@ struct Source {
 impl Source {
     fn peek(
         &mut self,
-        store: &Store,
+        store: &dyn Entries,
         low: &[u8],
         key: impl Fn(u64) -> Vec<u8>,
     ) -> Result<Option<(u64, u32)>, StoreError> {
@@ -152,7 +152,7 @@ impl Finder {
         }
     }
 
-    pub(super) fn next(&mut self, store: &Store) -> Result<Option<u64>, StoreError> {
+    pub(super) fn next(&mut self, store: &dyn Entries) -> Result<Option<u64>, StoreError> {
         let (topic, id) = (self.topic, self.id);
         let first = self.low.max(self.indexed);
         loop {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::Step;
 use crate::journal::codec::{self, FILTER};
-use crate::journal::store::{Store, StoreError};
+use crate::journal::store::{Entries, StoreError, paged};
 use crate::journal::topic::Topic;
 
 /// The number of short hashes in a part.
@@ -40,7 +40,7 @@ pub(super) fn parts_in(key: &[u8], value: &[u8]) -> Option<u32> {
 }
 
 /// The number of parts in the list of a large step, if the store has an undamaged entry.
-pub(super) fn entry(store: &Store, id: u32, seq: u64) -> Result<Option<u32>, StoreError> {
+pub(super) fn entry(store: &dyn Entries, id: u32, seq: u64) -> Result<Option<u32>, StoreError> {
     let key = large_key(id, seq);
     let value = store.get(&key)?;
     Ok(value.and_then(|value| parts_in(&key, &value)))
@@ -48,7 +48,7 @@ pub(super) fn entry(store: &Store, id: u32, seq: u64) -> Result<Option<u32>, Sto
 
 /// Whether a large step with this many parts may concern a topic. Damage excludes nothing.
 pub(super) fn may_concern(
-    store: &Store,
+    store: &dyn Entries,
     id: u32,
     seq: u64,
     parts: u32,
@@ -193,7 +193,7 @@ impl LargeStepJob {
 }
 
 /// Whether the list of a step is stored as it would be written.
-pub(super) fn is_stored(store: &Store, step: &Step, id: u32) -> Result<bool, StoreError> {
+pub(super) fn is_stored(store: &dyn Entries, step: &Step, id: u32) -> Result<bool, StoreError> {
     let mut job = LargeStepJob::new(id, step.seq, None);
     let mut same = Ok(true);
     let mut complete = false;
@@ -209,10 +209,10 @@ pub(super) fn is_stored(store: &Store, step: &Step, id: u32) -> Result<bool, Sto
 }
 
 /// The numbers of a zone's large steps that have no list yet.
-pub(super) fn without_list(store: &Store, id: u32) -> Result<Vec<u64>, StoreError> {
+pub(super) fn without_list(store: &dyn Entries, id: u32) -> Result<Vec<u64>, StoreError> {
     let mut found = Vec::new();
     let end = codec::zone_key(codec::LARGE, id + 1);
-    for entry in store.entries(&large_key(id, 0), &end, 64) {
+    for entry in paged(store, &large_key(id, 0), &end, 64) {
         let (key, value) = entry?;
         if parts_in(&key, &value) == Some(0) {
             found.extend(codec::seq_of(&key));

@@ -7,7 +7,7 @@ use dns::{Name, Serial};
 
 use crate::journal::codec::{self, STEP, Stream, StreamError, Streamed};
 use crate::journal::head::{Base, Head};
-use crate::journal::store::{Store, StoreError};
+use crate::journal::store::{Entries, StoreError};
 use crate::journal::{Stored, step};
 use crate::version::History;
 use crate::{Contents, Link, MemoryLimits, Step, Version};
@@ -30,17 +30,17 @@ pub(super) struct Sound {
     pub(super) fault: Option<String>,
 }
 
-pub(super) fn read_base(store: &Store, stored: &Stored) -> Streamed<State> {
+pub(super) fn read_base(store: &dyn Entries, stored: &Stored) -> Streamed<State> {
     read_snapshot(store, stored, stored.head.base)
 }
 
 /// Reads the base or older snapshot that is nearest to a version.
-pub(super) fn read_near(store: &Store, stored: &Stored, seq: u64) -> Streamed<State> {
+pub(super) fn read_near(store: &dyn Entries, stored: &Stored, seq: u64) -> Streamed<State> {
     read_snapshot(store, stored, stored.head.nearest(seq))
 }
 
 /// Reads a snapshot, or a first step as one.
-pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Streamed<State> {
+pub(super) fn read_snapshot(store: &dyn Entries, stored: &Stored, base: Base) -> Streamed<State> {
     let apex = &stored.apex;
     let (read, link) = if base.snapshot {
         let read = step::read_snapshot(store, apex, stored.id, base.seq)?;
@@ -63,13 +63,13 @@ pub(super) fn read_snapshot(store: &Store, stored: &Stored, base: Base) -> Strea
     })
 }
 
-pub(super) fn read_step(store: &Store, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
+pub(super) fn read_step(store: &dyn Entries, apex: &Name, id: u32, seq: u64) -> Streamed<Step> {
     Ok(step::read_raw_step(store, id, seq)?.into_step(apex))
 }
 
 /// Reads consecutive steps. Causes are left out unless they are wanted.
 pub(super) fn read_steps(
-    store: &Store,
+    store: &dyn Entries,
     stored: &Stored,
     seqs: RangeInclusive<u64>,
     why: bool,
@@ -129,7 +129,11 @@ impl State {
 }
 
 /// Restores the newest undamaged version of a zone. Damage of the base is an error; damage after it ends the replay.
-pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> Streamed<Sound> {
+pub(super) fn restore(
+    store: &dyn Entries,
+    stored: &Stored,
+    limits: MemoryLimits,
+) -> Streamed<Sound> {
     let Stored { apex, head, .. } = stored;
     let mut state = read_base(store, stored)?;
     let mut history = History::default();
@@ -182,7 +186,7 @@ pub(super) fn restore(store: &Store, stored: &Stored, limits: MemoryLimits) -> S
 }
 
 /// Adds undamaged steps from before the base to the history.
-fn extend_back(store: &Store, stored: &Stored, history: &mut History, limits: MemoryLimits) {
+fn extend_back(store: &dyn Entries, stored: &Stored, history: &mut History, limits: MemoryLimits) {
     let Head { oldest, base, .. } = stored.head;
     let mut after = history.steps.front().and_then(|step| step.from.clone());
     for seq in (oldest..=base.seq).rev() {
@@ -203,7 +207,7 @@ fn extend_back(store: &Store, stored: &Stored, history: &mut History, limits: Me
 }
 
 /// The number of the first step of a zone in the store.
-pub(super) fn first_stored(store: &Store, id: u32) -> Result<Option<u64>, StoreError> {
+pub(super) fn first_stored(store: &dyn Entries, id: u32) -> Result<Option<u64>, StoreError> {
     let low = codec::part_key(STEP, id, 0, 0);
     let high = codec::part_key(STEP, id, u64::MAX, u32::MAX);
     let found = store.range(&low, &high, 1)?;

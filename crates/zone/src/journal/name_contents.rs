@@ -24,6 +24,9 @@ impl Reader {
         name: &Name,
         near: Option<&Version>,
     ) -> Result<Contents, ReadError> {
+        if let Some(beyond) = self.beyond(apex, seq)? {
+            return beyond.contents_of(apex, seq, name, None);
+        }
         let stored = self.stored(apex)?;
         let near = near.filter(|near| near.seq <= stored.head.seq);
         let plain = || self.contents_at(apex, seq, near.filter(|near| near.seq >= seq));
@@ -49,7 +52,7 @@ impl Reader {
         (name, key): (&Name, &[u8]),
         near: Option<&Version>,
     ) -> Streamed<Contents> {
-        let (store, id) = (&self.store, stored.id);
+        let (store, id) = (&*self.store, stored.id);
         let base = stored.head.nearest(seq);
         let near = near.filter(|near| near.seq.abs_diff(seq) <= base.seq.abs_diff(seq));
         let (start, node) = match near {

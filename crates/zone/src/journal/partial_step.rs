@@ -5,12 +5,12 @@ use provenance::Verb;
 
 use crate::Step;
 use crate::journal::codec::{STEP, Stream, Streamed};
-use crate::journal::store::Store;
+use crate::journal::store::Entries;
 use crate::journal::{step, stream_seek};
 
 /// Reads the records of one name, their causes and those of the whole version, and counts all records of the step.
 pub(super) fn read_part(
-    store: &Store,
+    store: &dyn Entries,
     apex: &Name,
     id: u32,
     seq: u64,

@@ -12,8 +12,9 @@ use crate::journal::head::Head;
 use crate::journal::index::Finder;
 use crate::journal::load::{self, State};
 use crate::journal::partial_step::PartialStep;
+use crate::journal::segments::{Remote, Segment, Segments};
 use crate::journal::serial_floor::Losses;
-use crate::journal::store::{Store, StoreError};
+use crate::journal::store::{Entries, StoreError};
 use crate::journal::topic::Topic;
 use crate::journal::{EarlyDrops, Stored, Zones, large_steps, partial_step, step};
 use crate::{Contents, Step, Version};
@@ -94,10 +95,14 @@ pub struct StoredZone {
 /// Reads the history. Cheap to clone; each call sees the versions that were durable when it started.
 #[derive(Clone)]
 pub struct Reader {
-    pub(super) store: Store,
+    pub(super) store: Arc<dyn Entries>,
     /// The zones, shared with the journal.
     pub(super) zones: Arc<RwLock<Zones>>,
     pub(super) losses: Losses,
+    /// What was read of the parts that are kept elsewhere.
+    pub(super) remote: Arc<Remote>,
+    /// Whether only the database is read.
+    pub(super) is_local: bool,
 }
 
 impl std::fmt::Debug for Reader {
@@ -107,6 +112,15 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
+    /// A reader of the database alone: it waits for no archive.
+    #[must_use]
+    pub fn local(self) -> Self {
+        Self {
+            is_local: true,
+            ..self
+        }
+    }
+
     /// The zones in the store, ordered by name.
     #[must_use]
     pub fn zones(&self) -> Vec<StoredZone> {
@@ -129,10 +143,12 @@ impl Reader {
 
     pub(super) fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
-        zones
-            .get(apex)
-            .cloned()
-            .ok_or_else(|| ReadError::NoZone(apex.clone()))
+        let stored = zones.get(apex).cloned();
+        let mut stored = stored.ok_or_else(|| ReadError::NoZone(apex.clone()))?;
+        if self.is_local {
+            stored.segments = Segments::default();
+        }
+        Ok(stored)
     }
 
     /// Reads a step of a zone.
@@ -140,10 +156,13 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step(&self, apex: &Name, seq: u64) -> Result<Step, ReadError> {
+        if let Some(beyond) = self.beyond(apex, seq)? {
+            return beyond.step(apex, seq);
+        }
         self.retry(
             seq,
             || self.with_step(apex, seq),
-            |stored| read_any_step(&self.store, stored, seq),
+            |stored| read_any_step(&*self.store, stored, seq),
         )
     }
 
@@ -177,24 +196,24 @@ impl Reader {
 
     /// The zone; an error when it has no step to this version.
     fn with_step(&self, apex: &Name, seq: u64) -> Result<Stored, ReadError> {
-        self.kept(apex, seq, |head| head.oldest)
+        self.kept(apex, seq, |first| first)
     }
 
     /// The zone; an error when the contents of this version cannot be built.
     pub(super) fn with_contents(&self, apex: &Name, seq: u64) -> Result<Stored, ReadError> {
-        self.kept(apex, seq, |head| head.oldest.saturating_sub(1).max(1))
+        self.kept(apex, seq, |first| first.saturating_sub(1).max(1))
     }
 
-    fn kept(&self, apex: &Name, seq: u64, lowest: fn(&Head) -> u64) -> Result<Stored, ReadError> {
+    fn kept(&self, apex: &Name, seq: u64, lowest: fn(u64) -> u64) -> Result<Stored, ReadError> {
         let stored = self.stored(apex)?;
-        let is_kept = (lowest(&stored.head)..=stored.head.seq).contains(&seq);
+        let is_kept = (lowest(stored.first())..=stored.head.seq).contains(&seq);
         if is_kept || stored.archive.get(seq).is_some() {
             Ok(stored)
         } else {
             Err(ReadError::NoVersion {
                 apex: apex.clone(),
                 seq,
-                oldest: stored.head.oldest,
+                oldest: stored.first(),
                 newest: stored.head.seq,
             })
         }
@@ -205,9 +224,13 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartialStep, ReadError> {
+        if let Some(beyond) = self.beyond(apex, seq)? {
+            return beyond.step_of(apex, seq, name);
+        }
         let stored = self.stored(apex)?;
-        if large_steps::entry(&self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest {
-            let part = partial_step::read_part(&self.store, &stored.apex, stored.id, seq, name);
+        if large_steps::entry(&*self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest
+        {
+            let part = partial_step::read_part(&*self.store, &stored.apex, stored.id, seq, name);
             if let Ok(part) = part {
                 return Ok(part);
             }
@@ -231,7 +254,15 @@ impl Reader {
         if let Some(entry) = stored.archive.get(seq) {
             return Ok((entry.serial, entry.time_ms));
         }
-        step::peek_version(&self.store, stored.id, seq)
+        if seq < stored.head.oldest {
+            if let Some(moment) = self.described_moment(&stored, seq) {
+                return Ok(moment);
+            }
+            if let Some(beyond) = self.beyond(apex, seq)? {
+                return beyond.moment(apex, seq);
+            }
+        }
+        step::peek_version(&*self.store, stored.id, seq)
             .map(|(serial, time_ms, _)| (serial, time_ms))
             .map_err(|error| unreadable(apex, seq, error))
     }
@@ -250,6 +281,11 @@ impl Reader {
             return Ok(Some(last));
         }
         let stored = self.stored(apex)?;
+        let among =
+            |it: &&Arc<Segment>| !it.first_serial.is_after(serial) && !serial.is_after(it.serial);
+        if let Some(segment) = stored.segments.iter().find(among) {
+            return self.within(&stored, segment)?.seq_of(apex, serial);
+        }
         let archived = stored.archive.iter().find(|entry| entry.serial == serial);
         Ok(archived.map(|entry| entry.seq))
     }
@@ -267,22 +303,37 @@ impl Reader {
         mut call: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), E> {
         let stored = self.stored(apex)?;
+        let range = (*seqs.start(), *seqs.end());
+        match self.find_here(&stored, topic, range, &mut call)? {
+            true => self.find_beyond(&stored, topic, range, &mut call),
+            false => Ok(()),
+        }
+    }
+
+    /// Like [`Self::find`], in this store alone. Returns whether `call` wants more.
+    pub(super) fn find_here<E: From<ReadError>>(
+        &self,
+        stored: &Stored,
+        topic: Topic,
+        (low, high): (u64, u64),
+        call: &mut dyn FnMut(u64) -> Result<bool, E>,
+    ) -> Result<bool, E> {
         let Head {
             indexed,
             oldest,
             seq,
             ..
         } = stored.head;
-        let (low, high) = (oldest.max(*seqs.start()), seq.min(*seqs.end()));
+        let (low, high) = (oldest.max(low), seq.min(high));
         let mut finder = Finder::new(topic, stored.id, indexed, low, high);
         while low <= high
-            && let Some(seq) = finder.next(&self.store).map_err(ReadError::from)?
+            && let Some(seq) = finder.next(&*self.store).map_err(ReadError::from)?
         {
             if !call(seq)? {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The kept steps of a zone in `seqs`, oldest first: cheaper than reading them one by one. Empty for a zone that
@@ -298,9 +349,10 @@ impl Reader {
         let Ok(stored) = self.stored(apex) else {
             return Ok(Vec::new());
         };
+        let mut before = self.steps_beyond(&stored, &seqs)?;
         let Head { oldest, seq, .. } = stored.head;
         let seqs = oldest.max(*seqs.start())..=seq.min(*seqs.end());
-        let read = |seqs| load::read_steps(&self.store, &stored, seqs, true);
+        let read = |seqs| load::read_steps(&*self.store, &stored, seqs, true);
         let (first, last) = (*seqs.start(), *seqs.end());
         let all = if last.saturating_sub(first) < MANY_STEPS {
             read(seqs.clone())
@@ -312,11 +364,13 @@ impl Reader {
                 Ok(steps)
             })
         };
-        all.or_else(|_| {
+        let all = all.or_else(|_| {
             // The history may have changed during the read. This also finds out which step is damaged.
             let one = |seq| self.step(apex, seq).map(Arc::new);
-            seqs.map(one).collect()
-        })
+            seqs.map(one).collect::<Result<Vec<_>, _>>()
+        })?;
+        before.extend(all);
+        Ok(before)
     }
 
     /// The contents of a kept version. `near` is a later version of the same history, such as the served one: going
@@ -330,13 +384,20 @@ impl Reader {
         seq: u64,
         near: Option<&Version>,
     ) -> Result<Contents, ReadError> {
+        if let Some(beyond) = self.contents_beyond(apex, seq)? {
+            return beyond.contents_at(apex, seq, None);
+        }
         self.retry(
             seq,
             || self.with_records(apex, seq),
             |stored| {
-                let from = seq.max(stored.head.oldest.saturating_sub(1));
-                let mut contents = self.build(from, near, stored)?.contents;
-                for step in archived_steps(&self.store, stored, seq, u64::MAX)?
+                let from = seq.max(stored.first().saturating_sub(1));
+                let mut contents = match self.contents_beyond(apex, from) {
+                    Ok(None) => self.build(from, near, stored)?.contents,
+                    Ok(Some(beyond)) => streamed(beyond.contents_at(apex, from, None))?,
+                    Err(error) => return streamed(Err(error)),
+                };
+                for step in archived_steps(&*self.store, stored, seq, u64::MAX)?
                     .iter()
                     .rev()
                 {
@@ -384,22 +445,35 @@ impl Reader {
                 contents: near.contents.clone(),
                 link: near.link,
             },
-            None => load::read_near(&self.store, stored, seq)?,
+            None => load::read_near(&*self.store, stored, seq)?,
         };
         while state.seq > seq {
-            let step = load::read_step(&self.store, &stored.apex, stored.id, state.seq)?;
+            let step = load::read_step(&*self.store, &stored.apex, stored.id, state.seq)?;
             state.retreat(&step)?;
         }
         while state.seq < seq {
-            let step = load::read_step(&self.store, &stored.apex, stored.id, state.seq + 1)?;
+            let step = load::read_step(&*self.store, &stored.apex, stored.id, state.seq + 1)?;
             state.advance(&step)?;
         }
         Ok(state)
     }
 }
 
+/// What was read from a segment for a version before it.
+fn streamed<T>(read: Result<T, ReadError>) -> Streamed<T> {
+    read.map_err(|error| match error {
+        ReadError::Store(error) => StreamError::Store(error),
+        ReadError::NoZone(_)
+        | ReadError::NoVersion { .. }
+        | ReadError::Damaged { .. }
+        | ReadError::Stripped { .. } => {
+            StreamError::Damaged("the version after it cannot be read from the archive")
+        }
+    })
+}
+
 /// Reads a step of the history or the archive.
-fn read_any_step(store: &Store, stored: &Stored, seq: u64) -> Streamed<Step> {
+fn read_any_step(store: &dyn Entries, stored: &Stored, seq: u64) -> Streamed<Step> {
     match stored.archive.get(seq) {
         Some(_) => archive::read_step(store, &stored.apex, stored.id, seq),
         None => load::read_step(store, &stored.apex, stored.id, seq),
@@ -408,7 +482,7 @@ fn read_any_step(store: &Store, stored: &Stored, seq: u64) -> Streamed<Step> {
 
 /// Reads the steps of the archive after one version, up to another, oldest first.
 pub(super) fn archived_steps(
-    store: &Store,
+    store: &dyn Entries,
     stored: &Stored,
     after: u64,
     last: u64,
@@ -444,7 +518,7 @@ pub fn last_of<E>(
     Ok(low - 1)
 }
 
-fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
+pub(super) fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
     match error {
         StreamError::Damaged(what) => ReadError::Damaged {
             apex: apex.clone(),

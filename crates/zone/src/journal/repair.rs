@@ -16,7 +16,7 @@ use crate::journal::open_error::OpenError;
 use crate::journal::rights;
 use crate::journal::salvage::copy_readable;
 use crate::journal::serial_files::{sync_dir, write_durably};
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, Store, StoreError};
 
 /// The file that marks the folder as ours and names its layout.
 const FORMAT_FILE: &str = "format";

@@ -17,6 +17,8 @@ pub struct Retention {
     pub versions: u64,
     /// The largest size of their records, in bytes.
     pub octets: u64,
+    /// Whether only versions are dropped that are in a segment ([`Segment`](crate::journal::Segment)).
+    pub is_archived: bool,
 }
 
 impl Retention {
@@ -25,6 +27,7 @@ impl Retention {
         keep: Duration::from_secs(30 * 86400),
         versions: 10_000,
         octets: 64 << 20,
+        is_archived: false,
     };
 
     /// The limits for the history that versions carry in memory.

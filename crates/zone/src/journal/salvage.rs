@@ -5,10 +5,10 @@
 
 use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{
-    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, OLDER, SNAPSHOT, STEP, ZONE,
+    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, OLDER, SEGMENT, SNAPSHOT, STEP, ZONE,
 };
 use crate::journal::head::{Head, read_older};
-use crate::journal::store::{Batch, Store, StoreError};
+use crate::journal::store::{Batch, Entries, Store, StoreError, paged};
 
 const PAGE: usize = 32;
 
@@ -20,7 +20,7 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
         to,
         batch: Batch::default(),
     };
-    let names = from.entries(&codec::zone_key(ZONE, 0), &[ZONE + 1], PAGE);
+    let names = paged(from, &codec::zone_key(ZONE, 0), &[ZONE + 1], PAGE);
     for (key, _) in names.map_while(Result::ok) {
         if let Some(id) = codec::id_of(&key) {
             copy.zone(id)?;
@@ -59,7 +59,7 @@ impl Copy<'_> {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
         }
         self.stream(STEP, id, head.first_needed(), head.seq)?;
-        for kind in [ARCHIVE, ARCHIVED] {
+        for kind in [ARCHIVE, ARCHIVED, SEGMENT] {
             self.stream(kind, id, 0, u64::MAX)?;
         }
         // The indexes are not copied, so searches read the copied steps one by one.
@@ -74,7 +74,7 @@ impl Copy<'_> {
 
     /// Copies all entries of a kind, up to the first unreadable one.
     fn all(&mut self, kind: u8) -> Result<(), StoreError> {
-        let entries = self.from.entries(&[kind], &[kind + 1], PAGE);
+        let entries = paged(self.from, &[kind], &[kind + 1], PAGE);
         for (key, value) in entries.map_while(Result::ok) {
             self.batch.put(&key, value.to_vec());
             if self.batch.keys() >= BATCH_ENTRIES {

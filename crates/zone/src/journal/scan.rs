@@ -8,8 +8,8 @@ use crate::journal::codec::{self, HEAD, MANY, SNAPSHOT, ZONE};
 use crate::journal::garbage::Garbage;
 use crate::journal::head::{Head, read_older};
 use crate::journal::large_steps::{self, LargeStepJob};
-use crate::journal::store::{Store, StoreError};
-use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load};
+use crate::journal::store::{Entries, Store, StoreError, paged};
+use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load, segments};
 
 /// The findings of a scan.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Scan {
 pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
     let mut scan = Scan::default();
     let mut ids = BTreeMap::new();
-    for entry in store.entries(&codec::zone_key(ZONE, 0), &[ZONE + 1], BATCH_ENTRIES) {
+    for entry in paged(store, &codec::zone_key(ZONE, 0), &[ZONE + 1], BATCH_ENTRIES) {
         let (key, value) = entry?;
         let Some(id) = codec::id_of(&key) else {
             continue;
@@ -52,8 +52,15 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
         };
         head.older = read_older(store, id)?;
         let first_stored = load::first_stored(store, id)?.unwrap_or(head.oldest);
-        let archive = archive::read(store, id)?.joined(head.oldest);
-        let first = archive.first().unwrap_or(head.oldest);
+        let (segments, left) = segments::read(store, id)?.joined((head.oldest, head.seq));
+        scan.notes.extend(left.first().map(|_| {
+            format!("zone {apex}: segments of the archive do not join its history and are not read")
+        }));
+        let begins = segments
+            .first()
+            .map_or(head.oldest, |first| first.min(head.oldest));
+        let archive = archive::read(store, id)?.joined(begins);
+        let first = archive.first().unwrap_or(begins);
         scan.garbage.extend(archive::garbage_before(id, first));
         let stored = Stored {
             apex: apex.clone(),
@@ -63,6 +70,7 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
             oldest_size: None,
             early: EarlyDrops::default(),
             archive,
+            segments,
         };
         // Ids ascend: the lower one of the same name is left from a failed commit.
         if let Some(older) = scan.zones.insert(apex, stored) {

@@ -9,7 +9,7 @@ use crate::journal::causes::{CauseTable, put_causes};
 use crate::journal::codec::{
     PartWriter, SNAPSHOT, STEP, Stream, StreamError, Streamed, put_counted, put_number, put_soa,
 };
-use crate::journal::store::Store;
+use crate::journal::store::Entries;
 use crate::{Contents, Hash, Link, Node, Step};
 
 /// The step starts from an earlier version.
@@ -178,7 +178,7 @@ pub(super) struct StepSize {
     pub(super) octets: u64,
 }
 
-pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> {
+pub(super) fn peek_step(store: &dyn Entries, id: u32, seq: u64) -> Streamed<StepSize> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
     stream.octet()?;
@@ -190,7 +190,7 @@ pub(super) fn peek_step(store: &Store, id: u32, seq: u64) -> Streamed<StepSize> 
 }
 
 /// Reads only serial, time and SOA of a step's version.
-pub(super) fn peek_version(store: &Store, id: u32, seq: u64) -> Streamed<(Serial, u64, Soa)> {
+pub(super) fn peek_version(store: &dyn Entries, id: u32, seq: u64) -> Streamed<(Serial, u64, Soa)> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
     let flags = stream.octet()?;
@@ -219,14 +219,14 @@ pub(super) struct RawStep {
 }
 
 /// Reads only the hashes of a step's version.
-pub(super) fn peek_link(store: &Store, id: u32, seq: u64) -> Streamed<Option<Link>> {
+pub(super) fn peek_link(store: &dyn Entries, id: u32, seq: u64) -> Streamed<Option<Link>> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
     Ok(take_head(&mut stream, seq)?.0.link)
 }
 
 /// Reads a step without its records.
-pub(super) fn peek_causes(store: &Store, id: u32, seq: u64) -> Streamed<Step> {
+pub(super) fn peek_causes(store: &dyn Entries, id: u32, seq: u64) -> Streamed<Step> {
     let mut stream = Stream::new(store, STEP, id, seq);
     stream.window = 1;
     let (mut step, causes, _) = take_head(&mut stream, seq)?;
@@ -234,7 +234,7 @@ pub(super) fn peek_causes(store: &Store, id: u32, seq: u64) -> Streamed<Step> {
     Ok(step)
 }
 
-pub(super) fn read_raw_step(store: &Store, id: u32, seq: u64) -> Streamed<RawStep> {
+pub(super) fn read_raw_step(store: &dyn Entries, id: u32, seq: u64) -> Streamed<RawStep> {
     take_raw_step(&mut Stream::new(store, STEP, id, seq), seq, true)
 }
 
@@ -389,7 +389,7 @@ pub(super) fn take_snapshot_head(stream: &mut Stream<'_>) -> Streamed<SnapshotHe
 }
 
 pub(super) fn read_snapshot(
-    store: &Store,
+    store: &dyn Entries,
     apex: &Name,
     id: u32,
     seq: u64,

@@ -110,6 +110,12 @@ fn guarded<T>(
 #[derive(Clone)]
 pub(super) struct Octets(sled::IVec);
 
+impl Octets {
+    pub(super) fn of(octets: &[u8]) -> Self {
+        Self(octets.into())
+    }
+}
+
 impl Deref for Octets {
     type Target = [u8];
 
@@ -177,6 +183,79 @@ pub(super) enum Renewal {
 
 #[derive(Clone)]
 pub(super) struct Store(Arc<Shared>);
+
+/// Entries in ascending order of their keys: those of the database, or of a part of it that was stored elsewhere.
+pub(super) trait Entries: Send + Sync {
+    fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError>;
+
+    /// At most `limit` entries from `low` to `high` (exclusive), in ascending order of keys.
+    fn range(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError>;
+
+    /// At most `limit` entries from `low` to `high` (exclusive), in descending order of keys.
+    fn range_back(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError>;
+}
+
+/// The entries from `low` to `high` (exclusive), in ascending order of keys. Reads `page` of them at a time.
+pub(super) fn paged<'s>(
+    store: &'s dyn Entries,
+    low: &[u8],
+    high: &[u8],
+    page: usize,
+) -> impl Iterator<Item = Result<(Octets, Octets), StoreError>> + use<'s> {
+    let (mut from, high) = (low.to_vec(), high.to_vec());
+    let mut read = Vec::new().into_iter();
+    std::iter::from_fn(move || {
+        if read.len() == 0 {
+            match store.range(&from, &high, page) {
+                Ok(found) => read = found.into_iter(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let (key, value) = read.next()?;
+        from = [&key[..], &[0]].concat();
+        Some(Ok((key, value)))
+    })
+}
+
+impl Entries for Store {
+    fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
+        self.with("reading the database", |open| {
+            Ok(open.db.get(key)?.map(Octets))
+        })
+    }
+
+    fn range(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        self.with("reading the database", |open| {
+            first_of(open.db.range(low..high), limit)
+        })
+    }
+
+    fn range_back(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        self.with("reading the database", |open| {
+            first_of(open.db.range(low..high).rev(), limit)
+        })
+    }
+}
 
 impl Store {
     /// A handle of the database in a folder, not open yet.
@@ -281,58 +360,6 @@ impl Store {
             None => Err(StoreError::io(doing, io::ErrorKind::NotConnected.into())),
             Some(open) => guarded(doing, || call(open)),
         }
-    }
-
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
-        self.with("reading the database", |open| {
-            Ok(open.db.get(key)?.map(Octets))
-        })
-    }
-
-    /// At most `limit` entries from `low` to `high` (exclusive), in ascending order of keys.
-    pub(super) fn range(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
-        self.with("reading the database", |open| {
-            first_of(open.db.range(low..high), limit)
-        })
-    }
-
-    /// At most `limit` entries from `low` to `high` (exclusive), in descending order of keys.
-    pub(super) fn range_back(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
-        self.with("reading the database", |open| {
-            first_of(open.db.range(low..high).rev(), limit)
-        })
-    }
-
-    /// The entries from `low` to `high` (exclusive), in ascending order of keys. Reads `page` of them at a time.
-    pub(super) fn entries<'s>(
-        &'s self,
-        low: &[u8],
-        high: &[u8],
-        page: usize,
-    ) -> impl Iterator<Item = Result<(Octets, Octets), StoreError>> + use<'s> {
-        let (mut from, high) = (low.to_vec(), high.to_vec());
-        let mut read = Vec::new().into_iter();
-        std::iter::from_fn(move || {
-            if read.len() == 0 {
-                match self.range(&from, &high, page) {
-                    Ok(found) => read = found.into_iter(),
-                    Err(error) => return Some(Err(error)),
-                }
-            }
-            let (key, value) = read.next()?;
-            from = [&key[..], &[0]].concat();
-            Some(Ok((key, value)))
-        })
     }
 
     /// Applies a batch. After a crash, all of it or nothing is there. Durable only after [`Self::sync`].

@@ -6,10 +6,15 @@
 use crate::Node;
 use crate::journal::codec::{self, SNAPSHOT, Stream, StreamError, Streamed};
 use crate::journal::step;
-use crate::journal::store::{Octets, Store, StoreError};
+use crate::journal::store::{Entries, Octets, StoreError};
 
 /// Whether a stream says where its records begin.
-pub(super) fn can_seek(store: &Store, kind: u8, id: u32, seq: u64) -> Result<bool, StoreError> {
+pub(super) fn can_seek(
+    store: &dyn Entries,
+    kind: u8,
+    id: u32,
+    seq: u64,
+) -> Result<bool, StoreError> {
     let first = store.get(&codec::part_key(kind, id, seq, 0))?;
     Ok(first.is_some_and(|value| codec::begins_with_record(&value)))
 }
@@ -17,7 +22,7 @@ pub(super) fn can_seek(store: &Store, kind: u8, id: u32, seq: u64) -> Result<boo
 /// The node with a sort key, and its tag, in a stream that [`can_seek`]. If the stream of a step was read up to the
 /// number of its nodes, it is passed as `before`.
 pub(super) fn node_at(
-    store: &Store,
+    store: &dyn Entries,
     stream: (u8, u32, u64),
     before: Option<Stream<'_>>,
     key: &[u8],
@@ -31,7 +36,7 @@ pub(super) fn node_at(
 /// The nodes of a stream with their tags, in canonical order, from the part that contains a sort key, or from the
 /// start if the stream cannot be read from the middle. `before` as for [`node_at`].
 pub(super) fn nodes_from<'a>(
-    store: &'a Store,
+    store: &'a dyn Entries,
     (kind, id, seq): (u8, u32, u64),
     before: Option<Stream<'a>>,
     key: &[u8],
@@ -75,7 +80,10 @@ pub(super) fn nodes_from<'a>(
 
 /// The sort key of a node near the middle of a stream; `None` when there is none, or the stream cannot be read from
 /// the middle.
-pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed<Option<Vec<u8>>> {
+pub(super) fn middle(
+    store: &dyn Entries,
+    (kind, id, seq): (u8, u32, u64),
+) -> Streamed<Option<Vec<u8>>> {
     let parts = Parts {
         store,
         kind,
@@ -95,7 +103,7 @@ pub(super) fn middle(store: &Store, (kind, id, seq): (u8, u32, u64)) -> Streamed
 }
 
 struct Parts<'a> {
-    store: &'a Store,
+    store: &'a dyn Entries,
     kind: u8,
     id: u32,
     seq: u64,

@@ -18,9 +18,11 @@ mod large_steps;
 mod lost;
 mod power;
 mod reopening;
+mod segments;
 mod tamper;
 
 use super::codec::{SNAPSHOT, STEP, StreamError};
+use super::store::Entries;
 use super::*;
 use crate::laws::{self, EditPlan, UNLIMITED, any_history, apex};
 use crate::{Contents, Draft, Edit, Node, Step, next_serial};

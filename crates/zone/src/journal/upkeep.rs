@@ -10,8 +10,9 @@ use crate::journal::garbage::Garbage;
 use crate::journal::head::{Base, older_key, put_older};
 use crate::journal::index::IndexKey;
 use crate::journal::large_steps::{self, LargeStepJob};
+use crate::journal::segments::Segments;
 use crate::journal::snapshot::SnapshotJob;
-use crate::journal::store::{Batch, StoreError};
+use crate::journal::store::{Batch, Entries, StoreError};
 use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
 use crate::journal::{index, load, step};
 use crate::{Candidate, Version};
@@ -81,6 +82,9 @@ impl Journal {
             if !too_old && !too_many && head.kept_octets <= limits.octets {
                 return leaving;
             }
+            if limits.is_archived && stored.segments.of(head.oldest).is_none() {
+                return leaving;
+            }
             leaving.push(Leaving {
                 seq: head.oldest,
                 is_early: !too_old,
@@ -95,6 +99,9 @@ impl Journal {
                 Arc::make_mut(&mut head.older).retain(|base| base.seq + 1 >= oldest);
             }
             stored.oldest_size = None;
+            if stored.segments.last().is_some_and(|last| last + 1 < oldest) {
+                stored.segments = Segments::default();
+            }
         }
         leaving
     }
@@ -125,7 +132,10 @@ impl Journal {
         if let Some(stored) = &mut after {
             // They are dropped on purpose, and so is what is older.
             let leaving = self.retain(stored);
-            if let Some(last) = leaving.last().filter(|_| !stored.archive.is_empty()) {
+            let lost = leaving
+                .iter()
+                .rfind(|it| stored.segments.of(it.seq).is_none());
+            if let Some(last) = lost.filter(|_| !stored.archive.is_empty()) {
                 left.extend(garbage_before(stored.id, last.seq));
                 stored.archive = Archive::default();
             }

@@ -22,7 +22,7 @@ use crate::journal::load::{self, State};
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::serial_floor::Lost;
 use crate::journal::snapshot::SnapshotJob;
-use crate::journal::store::{Store, StoreError};
+use crate::journal::store::{Entries, StoreError};
 use crate::journal::{Stored, archive, index, large_steps, step, stream_seek};
 use crate::{ContentTree, Contents, Hash, Link, Step, Version};
 
@@ -61,6 +61,8 @@ pub struct Verdict {
     pub archived: u64,
     /// The older versions in entries of which the hash cannot be computed again: they are condensed, or have no records.
     pub condensed: u64,
+    /// The segments of the archive that were read, with versions of those checked.
+    pub segments: u64,
     /// The hash that the oldest version with hashes names as its predecessor's; zeros when there is no such version.
     pub anchor: Hash,
     /// The hash of the newest version.
@@ -99,6 +101,7 @@ impl Reader {
             // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
+                self.verify_segments(&stored, anchors, &mut verdict)?;
                 let newest = &stored.head;
                 verdict
                     .faults
@@ -132,6 +135,7 @@ impl Verdict {
             unhashed: 0,
             archived: 0,
             condensed: 0,
+            segments: 0,
             anchor: Hash::ZERO,
             head: None,
             anchored: Vec::new(),
@@ -149,7 +153,7 @@ impl Verdict {
 pub(super) struct Walk<'a> {
     /// Knows where the history begins now.
     reader: &'a Reader,
-    store: &'a Store,
+    store: &'a dyn Entries,
     /// The zone at the start of the pass.
     stored: &'a Stored,
     anchors: &'a [Hash],
@@ -172,7 +176,7 @@ impl<'a> Walk<'a> {
         let head = &stored.head;
         Self {
             reader,
-            store: &reader.store,
+            store: &*reader.store,
             stored,
             anchors,
             faults: BTreeSet::new(),
@@ -184,6 +188,7 @@ impl<'a> Walk<'a> {
                 unhashed: 0,
                 archived: 0,
                 condensed: 0,
+                segments: 0,
                 anchor: Hash::ZERO,
                 head: head.hash,
                 anchored: Vec::new(),
@@ -453,11 +458,31 @@ impl<'a> Walk<'a> {
         if archive.is_empty() {
             return Ok(());
         }
-        let read = load::read_step(self.store, apex, *id, head.oldest);
-        let Some(mut after) = self.read(head.oldest, read)? else {
-            return Ok(());
-        };
-        let mut state = self.state_before(&after)?;
+        let mut state;
+        let mut after;
+        if self.stored.first() < head.oldest {
+            // The entries join the archive elsewhere. What cannot be read there is a fault of its own.
+            let first = self.stored.first();
+            let Ok(step) = self.reader.step(apex, first) else {
+                return Ok(());
+            };
+            let contents = self
+                .reader
+                .contents_at(apex, first.saturating_sub(1), None)
+                .ok();
+            state = contents.map(|contents| {
+                let tree = ContentTree::of(&contents);
+                (contents, tree)
+            });
+            after = step;
+        } else {
+            let read = load::read_step(self.store, apex, *id, head.oldest);
+            let Some(step) = self.read(head.oldest, read)? else {
+                return Ok(());
+            };
+            state = self.state_before(&step)?;
+            after = step;
+        }
         for entry in archive.iter().rev() {
             let read = archive::read_step(self.store, apex, *id, entry.seq);
             let Some(step) = self.read(entry.seq, read)? else {
@@ -640,7 +665,7 @@ pub(super) fn doubts(version: &Version) -> Vec<String> {
     )]
 }
 
-fn are_stored(store: &Store, entries: &[Entry]) -> Result<bool, StoreError> {
+fn are_stored(store: &dyn Entries, entries: &[Entry]) -> Result<bool, StoreError> {
     for (key, value) in entries {
         if store.get(key)?.is_none_or(|found| *found != **value) {
             return Ok(false);

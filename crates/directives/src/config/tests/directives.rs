@@ -188,12 +188,15 @@ fn a_name_server_in_a_zone_of_a_set_of_clusters_is_a_service_or_has_an_address()
 
 #[test]
 fn history_has_bounds() {
-    let server = block("kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n publish\n}");
+    let server = block(
+        "kubernetes\nhistory {\n keep 36h\n versions 500\n size 2GiB\n publish\n archive s3://audit/dns\n}",
+    );
     let history = server.for_zone::<History>(&name("cluster.local")).unwrap();
     assert!(history.publishes);
     assert_eq!(history.keep, Some(Duration::from_secs(36 * 3600)));
     assert_eq!(history.versions.unwrap().get(), 500);
     assert_eq!(history.size_bytes.unwrap().get(), 2 << 30);
+    assert_eq!(history.archive.as_deref(), Some("s3://audit/dns"));
     for (line, want) in [
         (
             "keep x",
@@ -210,6 +213,10 @@ fn history_has_bounds() {
         (
             "size 1X",
             "2:6: size '1X': not an amount of bytes such as 500M, 2G or 64MiB",
+        ),
+        (
+            "archive ftp://host/dns",
+            "2:9: archive 'ftp://host/dns': ftp is no scheme of an archive; those are file, s3, gs and az",
         ),
         ("age 1", "2:1: history has no option 'age'"),
     ] {

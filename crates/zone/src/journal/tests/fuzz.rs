@@ -7,6 +7,7 @@ use ::fuzz::{Fuzz, Outcome};
 
 use super::*;
 use crate::journal::codec::{seal, unseal};
+use crate::journal::store::Entries as _;
 use crate::laws::fixed_history;
 
 /// Entries of a store: keys with their values.

@@ -243,7 +243,7 @@ fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
     let reader = bench.journal().reader();
     let before = bench.journal().zones()[&apex()].clone();
     let seq = before.head.oldest + 1;
-    let step = load::read_step(&reader.store, &apex(), before.id, seq).unwrap();
+    let step = load::read_step(&*reader.store, &apex(), before.id, seq).unwrap();
     let contents = Contents::empty(&apex(), step.soa.clone());
     // The verification has read the step, and upkeep comes before it looks at the octets.
     bench.journal().set_retention(
@@ -266,7 +266,7 @@ fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
     let of_base = |fault: &Fault| fault.seq == before.head.base.seq;
     assert!(gone.iter().all(of_base), "{gone:?}");
     // The same while it stands is one.
-    let newest = load::read_step(&reader.store, &apex(), before.id, after.head.seq).unwrap();
+    let newest = load::read_step(&*reader.store, &apex(), before.id, after.head.seq).unwrap();
     let mut other = newest;
     other.time_ms += 1;
     let mut walk = Walk::new(&reader, &after, &[]);

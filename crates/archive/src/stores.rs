@@ -1,0 +1,245 @@
+//! Reads and writes objects for callers that wait.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as ObjectPath;
+use object_store::{
+    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig,
+};
+use tokio::runtime::Runtime;
+use zone::journal::{ObjectPlace, Objects};
+
+use crate::address::{Address, Kind};
+
+/// How long one request may take. A segment has some MiB.
+const REQUEST_TIME: Duration = Duration::from_secs(60);
+/// How long a connection may take to be made.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// How long failed requests are tried again. Whoever asks about the past waits for it.
+const RETRY_TIME: Duration = Duration::from_secs(10);
+/// How often a failed request is tried again.
+const RETRIES: usize = 3;
+
+/// The archives that were used, by address. They are opened when they are first needed.
+#[derive(Default)]
+pub struct Stores {
+    open: Mutex<BTreeMap<Arc<str>, Opened>>,
+    /// Drives the requests, so that callers need no runtime of their own.
+    runtime: OnceLock<Option<Runtime>>,
+}
+
+#[derive(Clone)]
+struct Opened {
+    store: Arc<dyn ObjectStore>,
+    prefix: ObjectPath,
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stores")
+    }
+}
+
+impl Drop for Stores {
+    fn drop(&mut self) {
+        if let Some(Some(runtime)) = self.runtime.take() {
+            // Nothing waits for what it still does.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Stores {
+    /// No archive is open yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn opened(&self, url: &Arc<str>) -> io::Result<Opened> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = open.get(url) {
+            return Ok(opened.clone());
+        }
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let address = Address::parse(url).map_err(|error| invalid(error.to_string()))?;
+        let opened = Opened {
+            store: store(&address).map_err(|error| invalid(plain(&error)))?,
+            prefix: address.prefix,
+        };
+        open.insert(Arc::clone(url), opened.clone());
+        Ok(opened)
+    }
+
+    fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+        let runtime = self.runtime.get_or_init(|| {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder
+                .worker_threads(1)
+                .thread_name("archive")
+                .enable_all()
+                .build()
+                .ok()
+        });
+        let runtime = runtime.as_ref().ok_or(io::ErrorKind::OutOfMemory)?;
+        runtime.block_on(request).map_err(|error| io_error(&error))
+    }
+}
+
+impl Objects for Stores {
+    fn read(&self, place: &ObjectPlace, range: Range<u64>) -> io::Result<Vec<u8>> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Opened { store, prefix } = self.opened(&place.url)?;
+        let path = path_of(&prefix, &place.name)?;
+        let octets = self.wait(async move { store.get_range(&path, range).await })?;
+        Ok(octets.into())
+    }
+
+    fn write(&self, place: &ObjectPlace, octets: Vec<u8>) -> io::Result<()> {
+        let Opened { store, prefix } = self.opened(&place.url)?;
+        let path = path_of(&prefix, &place.name)?;
+        self.wait(async move { store.put(&path, PutPayload::from(octets)).await })?;
+        Ok(())
+    }
+}
+
+/// The path of an object in its store.
+fn path_of(prefix: &ObjectPath, name: &str) -> io::Result<ObjectPath> {
+    let name = ObjectPath::parse(name);
+    let name =
+        name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
+    Ok(prefix.parts().chain(name.parts()).collect())
+}
+
+/// Opens an archive with what the environment says.
+fn store(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
+    // The provider that everything here uses. It is set once for the process.
+    let _is_set = rustls::crypto::ring::default_provider().install_default();
+    let environment = || {
+        std::env::vars_os().filter_map(|(name, value)| {
+            Some((
+                name.into_string().ok()?.to_lowercase(),
+                value.into_string().ok()?,
+            ))
+        })
+    };
+    let options = ClientOptions::new()
+        .with_connect_timeout(CONNECT_TIME)
+        .with_timeout(REQUEST_TIME)
+        .with_allow_http(true);
+    let retries = RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: RETRIES,
+        retry_timeout: RETRY_TIME,
+    };
+    let url = address.url.as_str();
+    Ok(match &address.kind {
+        Kind::Folder(folder) => {
+            Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true))
+        }
+        Kind::S3 => {
+            let mut builder = AmazonS3Builder::new();
+            for (name, value) in environment() {
+                if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            let builder = builder.with_url(url).with_client_options(options);
+            Arc::new(builder.with_retry(retries).build()?)
+        }
+        Kind::Google => {
+            let mut builder = GoogleCloudStorageBuilder::new();
+            for (name, value) in environment() {
+                if let Ok(key) = name.parse::<GoogleConfigKey>() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            let builder = builder.with_url(url).with_client_options(options);
+            Arc::new(builder.with_retry(retries).build()?)
+        }
+        Kind::Azure => {
+            let mut builder = MicrosoftAzureBuilder::new();
+            for (name, value) in environment() {
+                if let Ok(key) = name.parse::<AzureConfigKey>() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            let builder = builder.with_url(url).with_client_options(options);
+            Arc::new(builder.with_retry(retries).build()?)
+        }
+    })
+}
+
+/// An error of a store, by what it means for whoever asked.
+fn io_error(error: &object_store::Error) -> io::Error {
+    use object_store::Error as E;
+    let kind = match error {
+        E::NotFound { .. } => io::ErrorKind::NotFound,
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
+        E::InvalidPath { .. } => io::ErrorKind::InvalidInput,
+        E::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, plain(error))
+}
+
+/// The text of an error, on one line, and not longer than a line of a log should be.
+fn plain(error: &object_store::Error) -> String {
+    const MOST: usize = 300;
+    let text = error.to_string();
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(MOST)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_what_was_written_under_its_name_and_parts_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let stores = Stores::new();
+        let url = format!("file://{}", folder.path().display());
+        let place = ObjectPlace {
+            url: url.into(),
+            name: "z.example/000000000001-000000000002.zws".into(),
+        };
+        let missing = stores.read(&place, 0..4).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        stores.write(&place, b"segment".to_vec()).unwrap();
+        assert_eq!(stores.read(&place, 2..5).unwrap(), b"gme");
+        assert_eq!(stores.read(&place, 5..100).unwrap(), b"nt");
+        assert_eq!(
+            std::fs::read(folder.path().join(&*place.name)).unwrap(),
+            b"segment"
+        );
+        stores.write(&place, b"again".to_vec()).unwrap();
+        assert_eq!(stores.read(&place, 0..100).unwrap(), b"again");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let stores = Stores::new();
+        let place = ObjectPlace {
+            url: "file:///no/such/folder".into(),
+            name: "z/1.zws".into(),
+        };
+        assert!(stores.write(&place, vec![1]).is_err());
+        assert!(stores.read(&place, 0..1).is_err());
+    }
+}

@@ -1,0 +1,327 @@
+//! Reads versions that are kept elsewhere, each from the segment that has it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, RwLock};
+
+use dns::{Name, Serial};
+use ring::digest::{Context, SHA256};
+
+use crate::chain::Damage;
+use crate::journal::archive::Archive;
+use crate::journal::codec::{self, HEAD, LARGE, ZONE};
+use crate::journal::head::Head;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::segments::opened::{Opened, failed};
+use crate::journal::segments::segment::{Segment, Segments};
+use crate::journal::serial_floor::Losses;
+use crate::journal::store::{Entries, StoreError};
+use crate::journal::topic::Topic;
+use crate::journal::{EarlyDrops, Fault, Stored, Verdict};
+use crate::{Hash, Step};
+
+/// The octets of an object that are hashed at once.
+const HASHED_OCTETS: u64 = 1 << 20;
+
+impl Reader {
+    /// A reader of the segment that has a version; `None` when the database has the version, or nobody.
+    pub(in crate::journal) fn beyond(
+        &self,
+        apex: &Name,
+        seq: u64,
+    ) -> Result<Option<Self>, ReadError> {
+        let stored = self.stored(apex)?;
+        let segment = stored.segments.of(seq).filter(|_| seq < stored.head.oldest);
+        let reader = segment.map(|segment| self.within(&stored, segment));
+        Ok(reader.transpose()?)
+    }
+
+    /// Like [`Self::beyond`], for contents: a segment has also those of the version before its first.
+    pub(in crate::journal) fn contents_beyond(
+        &self,
+        apex: &Name,
+        seq: u64,
+    ) -> Result<Option<Self>, ReadError> {
+        let stored = self.stored(apex)?;
+        let is_here = seq + 1 >= stored.head.oldest;
+        let segment = stored
+            .segments
+            .of(seq)
+            .or_else(|| stored.segments.of(seq + 1));
+        let reader = segment
+            .filter(|_| !is_here)
+            .map(|segment| self.within(&stored, segment));
+        Ok(reader.transpose()?)
+    }
+
+    /// A reader of the versions of a segment alone.
+    pub(in crate::journal) fn within(
+        &self,
+        stored: &Stored,
+        segment: &Arc<Segment>,
+    ) -> Result<Self, StoreError> {
+        let opened = self.remote.open(segment)?;
+        let head = head_of(&opened, segment, &stored.apex)?;
+        let zone = Stored {
+            apex: stored.apex.clone(),
+            id: head.0,
+            first_stored: head.1.oldest,
+            head: head.1,
+            oldest_size: None,
+            early: EarlyDrops::default(),
+            archive: Archive::default(),
+            segments: Segments::default(),
+        };
+        Ok(Self {
+            store: Arc::new(opened),
+            zones: Arc::new(RwLock::new(BTreeMap::from([(zone.apex.clone(), zone)]))),
+            losses: Losses::default(),
+            remote: Arc::clone(&self.remote),
+            is_local: false,
+        })
+    }
+
+    /// Searches segments for a topic, as [`Self::find`] does in the database. Returns whether `call` wants more.
+    pub(in crate::journal) fn find_beyond<E: From<ReadError>>(
+        &self,
+        stored: &Stored,
+        topic: Topic,
+        (low, high): (u64, u64),
+        call: &mut dyn FnMut(u64) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let high = high.min(stored.head.oldest.saturating_sub(1));
+        let among = |segment: &&Arc<Segment>| segment.first <= high && segment.last >= low;
+        let large = codec::zone_key(LARGE, 0);
+        for segment in stored.segments.iter().rev().filter(among) {
+            let opened = self.remote.open(segment).map_err(ReadError::from)?;
+            if !opened.may_have(&topic.key(0, 0)) && !opened.may_have(&large) {
+                continue;
+            }
+            let reader = self.within(stored, segment).map_err(ReadError::from)?;
+            let range = (low.max(segment.first), high.min(segment.last));
+            if !reader.find_here(&reader.stored(&stored.apex)?, topic, range, call)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps of a zone in `seqs` that are only in segments, oldest first.
+    pub(in crate::journal) fn steps_beyond(
+        &self,
+        stored: &Stored,
+        seqs: &RangeInclusive<u64>,
+    ) -> Result<Vec<Arc<Step>>, ReadError> {
+        let high = (*seqs.end()).min(stored.head.oldest.saturating_sub(1));
+        let mut steps = Vec::new();
+        for segment in stored.segments.iter() {
+            let range = segment.first.max(*seqs.start())..=segment.last.min(high);
+            if !range.is_empty() {
+                steps.extend(self.within(stored, segment)?.steps(&stored.apex, range)?);
+            }
+        }
+        Ok(steps)
+    }
+
+    /// Serial and time of the last version of a zone that is in a segment.
+    #[must_use]
+    pub fn archived_until(&self, apex: &Name) -> Option<(Serial, u64)> {
+        let stored = self.stored(apex).ok()?;
+        let last = stored.segments.iter().next_back()?;
+        Some((last.serial, last.time_ms))
+    }
+
+    /// Serial and time of a version with which a segment begins or ends: its description has them.
+    pub(in crate::journal) fn described_moment(
+        &self,
+        stored: &Stored,
+        seq: u64,
+    ) -> Option<(Serial, u64)> {
+        let segment = stored.segments.of(seq)?;
+        if seq == segment.first {
+            return Some((segment.first_serial, segment.first_ms));
+        }
+        (seq == segment.last).then_some((segment.serial, segment.time_ms))
+    }
+
+    /// Verifies the segments of a zone, oldest first, and adds what is found to the verdict about the database.
+    pub(in crate::journal) fn verify_segments(
+        &self,
+        stored: &Stored,
+        anchors: &[Hash],
+        verdict: &mut Verdict,
+    ) -> Result<(), ReadError> {
+        let mut before: Option<Hash> = None;
+        let mut sum = SegmentsSum::default();
+        for segment in stored.segments.iter() {
+            let found = self.verify_segment(stored, segment, anchors);
+            let of_segment = match found {
+                Ok(found) => found,
+                Err(ReadError::Store(error)) => {
+                    sum.faults.push(fault_of(segment, error)?);
+                    before = None;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if before.is_some_and(|before| before != of_segment.anchor) {
+                sum.faults.push(Fault {
+                    seq: segment.first,
+                    serial: Some(segment.first_serial.encode()),
+                    damage: Damage::Chain,
+                    what: format!("{} does not follow the segment before it", segment.place),
+                });
+            }
+            before = of_segment.head;
+            sum.add(of_segment);
+        }
+        let begins = stored
+            .segments
+            .first()
+            .filter(|first| *first < stored.head.oldest);
+        if let Some(before) = before.filter(|_| begins.is_some()) {
+            let is_newest = stored.segments.last() == Some(stored.head.oldest - 1);
+            if is_newest && verdict.anchor != before {
+                sum.faults.push(Fault {
+                    seq: stored.head.oldest,
+                    serial: verdict.oldest.1.map(Serial::encode),
+                    damage: Damage::Chain,
+                    what: "it does not follow the last version of the archive".to_owned(),
+                });
+            }
+        }
+        sum.join(verdict, stored);
+        Ok(())
+    }
+
+    fn verify_segment(
+        &self,
+        stored: &Stored,
+        segment: &Arc<Segment>,
+        anchors: &[Hash],
+    ) -> Result<Verdict, ReadError> {
+        if self
+            .digest_of(segment)
+            .map_err(|error| failed(segment, &error))?
+            != segment.digest
+        {
+            let what = format!("{} is not as it was written", segment.place);
+            return Err(StoreError::Broken {
+                doing: "verifying the archive",
+                what,
+            }
+            .into());
+        }
+        self.within(stored, segment)?.verify(&stored.apex, anchors)
+    }
+
+    /// The SHA-256 of a segment's object.
+    fn digest_of(&self, segment: &Segment) -> io::Result<Hash> {
+        let mut context = Context::new(&SHA256);
+        let mut at = 0;
+        while at < segment.octets {
+            let range = at..segment.octets.min(at + HASHED_OCTETS);
+            let wanted = range.end - range.start;
+            let octets = self.remote.objects().read(&segment.place, range)?;
+            if octets.len() as u64 != wanted {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            context.update(&octets);
+            at += wanted;
+        }
+        let mut digest = [0; 32];
+        digest.copy_from_slice(context.finish().as_ref());
+        Ok(Hash::from_octets(digest))
+    }
+}
+
+/// The id and head in a segment, which must be those of its description.
+fn head_of(opened: &Opened, segment: &Segment, apex: &Name) -> Result<(u32, Head), StoreError> {
+    let malformed = || {
+        failed(
+            segment,
+            &io::Error::new(io::ErrorKind::InvalidData, "it is another segment"),
+        )
+    };
+    let id = opened
+        .first_key()
+        .and_then(codec::id_of)
+        .ok_or_else(malformed)?;
+    let key = codec::zone_key(ZONE, id);
+    let name = opened.get(&key)?.ok_or_else(malformed)?;
+    if codec::unseal(&key, &name) != Some(apex.as_wire()) {
+        return Err(malformed());
+    }
+    let key = codec::zone_key(HEAD, id);
+    let value = opened.get(&key)?.ok_or_else(malformed)?;
+    let head = Head::decode(&key, &value).ok_or_else(malformed)?;
+    let is_so =
+        (head.oldest, head.seq, head.serial) == (segment.first, segment.last, segment.serial);
+    if is_so {
+        Ok((id, head))
+    } else {
+        Err(malformed())
+    }
+}
+
+/// A segment that cannot be read as a fault; an error when the archive cannot be reached.
+fn fault_of(segment: &Segment, error: StoreError) -> Result<Fault, StoreError> {
+    let damage = match &error {
+        StoreError::Broken { .. } => Damage::Changed,
+        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Damage::Lost,
+        StoreError::Io { .. } => return Err(error),
+    };
+    Ok(Fault {
+        seq: segment.last,
+        serial: Some(segment.serial.encode()),
+        damage,
+        what: error.to_string(),
+    })
+}
+
+/// The verdicts about segments together.
+#[derive(Default)]
+struct SegmentsSum {
+    first: Option<Verdict>,
+    versions: u64,
+    unhashed: u64,
+    segments: u64,
+    anchored: Vec<crate::journal::Anchored>,
+    faults: Vec<Fault>,
+}
+
+impl SegmentsSum {
+    fn add(&mut self, verdict: Verdict) {
+        self.versions += verdict.versions;
+        self.unhashed += verdict.unhashed;
+        self.segments += 1;
+        self.anchored.extend(verdict.anchored.iter().copied());
+        self.faults.extend(verdict.faults.iter().cloned());
+        self.first.get_or_insert(verdict);
+    }
+
+    /// Adds the segments to the verdict about the database, which may have some of their versions, too.
+    fn join(self, verdict: &mut Verdict, stored: &Stored) {
+        let twice = { stored.segments.last() }
+            .map_or(0, |last| (last + 1).saturating_sub(stored.head.oldest));
+        verdict.versions += self.versions.saturating_sub(twice);
+        verdict.unhashed += self.unhashed;
+        verdict.segments = self.segments;
+        verdict.faults.extend(self.faults);
+        for anchored in self.anchored {
+            if !verdict.anchored.contains(&anchored) {
+                verdict.anchored.push(anchored);
+            }
+        }
+        if let Some(first) = self
+            .first
+            .filter(|first| first.oldest.0 < stored.head.oldest)
+        {
+            verdict.oldest = first.oldest;
+            verdict.anchor = first.anchor;
+        }
+        verdict.faults.sort();
+        verdict.faults.dedup();
+    }
+}

@@ -1,0 +1,247 @@
+//! Writes versions of the database as a segment.
+
+use dns::Name;
+use ring::digest::{SHA256, digest};
+
+use crate::Hash;
+use crate::Step;
+use crate::journal::codec::{self, HEAD, STEP, StreamError, ZONE, seal};
+use crate::journal::head::{Base, Head};
+use crate::journal::index::{self, IndexKey};
+use crate::journal::large_steps::{LargeStepJob, large_key};
+use crate::journal::reader::{ReadError, Reader, unreadable};
+use crate::journal::segments::block_file::Writer;
+use crate::journal::segments::objects::ObjectPlace;
+use crate::journal::segments::segment::{Segment, name_of};
+use crate::journal::snapshot::SnapshotJob;
+use crate::journal::store::paged;
+use crate::journal::{Stored, load};
+
+/// The parts of a step or snapshot that are read or written at once.
+const PORTION: usize = 64;
+
+/// How much a segment has at most. It ends with the version that reaches one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CutLimits {
+    /// Versions.
+    pub versions: u64,
+    /// Octets of the object.
+    pub octets: usize,
+}
+
+/// A segment that is not written yet.
+#[derive(Debug)]
+pub struct Cut {
+    /// The object.
+    pub octets: Vec<u8>,
+    /// Its description.
+    pub segment: Segment,
+}
+
+/// The versions of a segment while it is written.
+struct Steps {
+    last: u64,
+    /// The first and the last that can be read.
+    ends: Option<(Step, Step)>,
+    keys: Vec<IndexKey>,
+    /// The entries of large steps, and of their lists.
+    large: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Reader {
+    /// The versions of a zone that are in no segment: the first, and the newest. `None` when the zone is not in the store.
+    #[must_use]
+    pub fn unarchived(&self, apex: &Name) -> Option<(u64, u64)> {
+        let stored = self.stored(apex).ok()?;
+        Some((stored.unarchived(), stored.head.seq))
+    }
+
+    /// Writes the oldest versions that are in no segment as one, for the archive at this address. `None` when there are none.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the zone does not exist or its versions cannot be read.
+    pub fn cut(&self, apex: &Name, url: &str, limits: CutLimits) -> Result<Option<Cut>, ReadError> {
+        let stored = self.stored(apex)?;
+        let first = stored.unarchived();
+        if first > stored.head.seq || limits.versions == 0 {
+            return Ok(None);
+        }
+        let mut writer = Writer::new();
+        let mut steps = self.write_steps(&stored, first, limits, &mut writer)?;
+        let id = stored.id;
+        let failed = |error: StreamError| unreadable(apex, first, error);
+        let Some((oldest, newest)) = steps.ends.take() else {
+            return Err(failed(StreamError::Damaged("no version can be read")));
+        };
+        let before = match (&oldest.from, oldest.seq == first) {
+            (None, true) => None,
+            (Some((serial, _)), true) => {
+                let contents = self.contents_at(apex, first - 1, None)?;
+                let at = (*serial, 0);
+                Some(SnapshotJob::new(id, first - 1, at, contents, true))
+            }
+            (_, false) => {
+                return Err(failed(StreamError::Damaged(
+                    "its first version cannot be read",
+                )));
+            }
+        };
+        let mut snapshot = before.map(portions).unwrap_or_default();
+        let head = Head {
+            serial: newest.serial,
+            seq: steps.last,
+            oldest: first,
+            kept_octets: 0,
+            base: Base {
+                seq: if snapshot.is_empty() {
+                    first
+                } else {
+                    first - 1
+                },
+                snapshot: !snapshot.is_empty(),
+                octets: snapshot.iter().map(|(_, value)| value.len() as u64).sum(),
+            },
+            since_base: 0,
+            indexed: first,
+            hash: newest.link.map(|link| link.hash),
+            since_older: 0,
+            left_behind: None,
+            older: std::sync::Arc::default(),
+        };
+        let key = codec::zone_key(HEAD, id);
+        writer.add(&key, &head.encode(&key));
+        steps.keys.sort_unstable();
+        for key in &steps.keys {
+            writer.add(key, &seal(key, Vec::new()));
+        }
+        for (key, value) in snapshot.drain(..) {
+            writer.add(&key, &value);
+        }
+        steps.large.sort_unstable();
+        for (key, value) in steps.large {
+            writer.add(&key, &value);
+        }
+        let key = codec::zone_key(ZONE, id);
+        writer.add(&key, &seal(&key, stored.apex.as_wire().to_vec()));
+        Ok(Some(described(
+            writer,
+            &stored.apex,
+            url,
+            (&oldest, &newest),
+        )))
+    }
+
+    /// Adds steps to a segment, from `first` to the limits.
+    fn write_steps(
+        &self,
+        stored: &Stored,
+        first: u64,
+        limits: CutLimits,
+        writer: &mut Writer,
+    ) -> Result<Steps, ReadError> {
+        let mut steps = Steps {
+            last: first,
+            ends: None,
+            keys: Vec::new(),
+            large: Vec::new(),
+        };
+        for seq in first..=stored.head.seq {
+            let is_full = seq - first >= limits.versions || writer.octets() >= limits.octets;
+            if is_full {
+                break;
+            }
+            let (low, high) = (
+                codec::part_key(STEP, stored.id, seq, 0),
+                codec::part_key(STEP, stored.id, seq, u32::MAX),
+            );
+            // As it is stored: what is damaged here must not look sound there.
+            for part in paged(&*self.store, &low, &high, PORTION) {
+                let (key, value) = part?;
+                writer.add(&key, &value);
+                // What is behind the last part is left from another stream.
+                if codec::is_last(&value) {
+                    break;
+                }
+            }
+            steps.last = seq;
+            match load::read_step(&*self.store, &stored.apex, stored.id, seq) {
+                Ok(step) => steps.add(step, stored.id),
+                Err(StreamError::Damaged(_)) => {}
+                Err(error @ StreamError::Store(_)) => {
+                    return Err(unreadable(&stored.apex, seq, error));
+                }
+            }
+        }
+        Ok(steps)
+    }
+}
+
+impl Steps {
+    /// Notes the index entries of a step.
+    fn add(&mut self, step: Step, id: u32) {
+        if index::is_large(&step) {
+            let mut job = LargeStepJob::new(id, step.seq, None);
+            let large = &mut self.large;
+            while !job.portion(&step, usize::MAX, |key, value| {
+                large.push((key.to_vec(), value))
+            }) {}
+            debug_assert!(
+                large
+                    .iter()
+                    .any(|(key, _)| **key == large_key(id, step.seq))
+            );
+        } else {
+            self.keys.extend(index::keys_of(&step, id));
+        }
+        // The records of the first and the last are not needed.
+        let step = Step {
+            removed: dns::RrList::default(),
+            added: dns::RrList::default(),
+            causes: Vec::new(),
+            ..step
+        };
+        self.ends = Some(match self.ends.take() {
+            None => (step.clone(), step),
+            Some((oldest, _)) => (oldest, step),
+        });
+    }
+}
+
+/// All entries of a snapshot.
+fn portions(mut job: SnapshotJob) -> Vec<codec::Entry> {
+    let mut entries = Vec::new();
+    while !job.is_complete() {
+        entries.extend(job.portion(PORTION));
+    }
+    entries
+}
+
+fn described(writer: Writer, apex: &Name, url: &str, (oldest, newest): (&Step, &Step)) -> Cut {
+    let (octets, index_at) = writer.finish();
+    let mut sum = [0; 32];
+    sum.copy_from_slice(digest(&SHA256, &octets).as_ref());
+    let digest = Hash::from_octets(sum);
+    let versions = (oldest.seq, newest.seq);
+    let serials = (oldest.serial, newest.serial);
+    let name = name_of(apex, versions, serials, &digest);
+    Cut {
+        segment: Segment {
+            first: oldest.seq,
+            last: newest.seq,
+            first_serial: oldest.serial,
+            serial: newest.serial,
+            first_ms: oldest.time_ms,
+            time_ms: newest.time_ms,
+            previous: oldest.link.map(|link| link.previous).unwrap_or_default(),
+            hash: newest.link.map(|link| link.hash).unwrap_or_default(),
+            octets: octets.len() as u64,
+            index_at,
+            digest,
+            place: ObjectPlace {
+                url: url.into(),
+                name: name.into(),
+            },
+        },
+        octets,
+    }
+}

@@ -1,0 +1,212 @@
+//! Reads segments: their indexes and blocks are fetched when they are needed, and the last ones kept in memory.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::Hash;
+use crate::journal::segments::block_file::{Block, Index};
+use crate::journal::segments::objects::Objects;
+use crate::journal::segments::segment::Segment;
+use crate::journal::store::{Entries, Octets, StoreError};
+
+const DOING: &str = "reading the archive";
+/// The memory for indexes, in octets.
+const INDEXES_OCTETS: u64 = 16 << 20;
+/// The memory for blocks, in octets.
+const BLOCKS_OCTETS: u64 = 16 << 20;
+/// About the size of an index, and of a block: how many entries a cache is prepared for.
+const USUAL_OCTETS: u64 = 64 << 10;
+/// Whoever reads one block after the other gets as many at once.
+const BLOCKS_AHEAD: usize = 16;
+
+/// What was read of segments, for all readers.
+pub(in crate::journal) struct Remote {
+    objects: Arc<dyn Objects>,
+    indexes: Cache<Hash, Arc<Index>, ByOctets>,
+    blocks: Cache<(Hash, usize), Arc<Block>, ByOctets>,
+}
+
+#[derive(Clone)]
+struct ByOctets;
+
+impl Weighter<Hash, Arc<Index>> for ByOctets {
+    fn weight(&self, _: &Hash, index: &Arc<Index>) -> u64 {
+        index.weight()
+    }
+}
+
+impl Weighter<(Hash, usize), Arc<Block>> for ByOctets {
+    fn weight(&self, _: &(Hash, usize), block: &Arc<Block>) -> u64 {
+        block.weight()
+    }
+}
+
+impl Remote {
+    pub(in crate::journal) fn of(objects: Arc<dyn Objects>) -> Self {
+        let most = |octets: u64| usize::try_from(octets / USUAL_OCTETS).unwrap_or(1);
+        Self {
+            objects,
+            indexes: Cache::with_weighter(most(INDEXES_OCTETS), INDEXES_OCTETS, ByOctets),
+            blocks: Cache::with_weighter(most(BLOCKS_OCTETS), BLOCKS_OCTETS, ByOctets),
+        }
+    }
+
+    /// Where the objects are.
+    pub(in crate::journal) fn objects(&self) -> &Arc<dyn Objects> {
+        &self.objects
+    }
+
+    /// Opens a segment: its index is fetched if it is not in memory.
+    pub(in crate::journal) fn open(
+        self: &Arc<Self>,
+        segment: &Arc<Segment>,
+    ) -> Result<Opened, StoreError> {
+        let failed = |error| failed(segment, &error);
+        let index = match self.indexes.get(&segment.digest) {
+            Some(index) => index,
+            None => {
+                let range = segment.index_at..segment.octets;
+                let end = self.objects.read(&segment.place, range).map_err(failed)?;
+                let index = Index::read(&end, segment.index_at).map_err(failed)?;
+                let index = Arc::new(index);
+                self.indexes.insert(segment.digest, Arc::clone(&index));
+                index
+            }
+        };
+        Ok(Opened {
+            segment: Arc::clone(segment),
+            remote: Arc::clone(self),
+            index,
+        })
+    }
+}
+
+/// An error of the archive, with the object's place.
+pub(in crate::journal) fn failed(segment: &Segment, error: &io::Error) -> StoreError {
+    let place = &segment.place;
+    let (first, last) = (segment.first_serial, segment.serial);
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => StoreError::Broken {
+            doing: DOING,
+            what: format!("{place}, with serials {first} to {last}: {error}"),
+        },
+        io::ErrorKind::NotFound => StoreError::Io {
+            doing: DOING,
+            source: io::Error::new(
+                error.kind(),
+                format!("{place}, with serials {first} to {last}, does not exist"),
+            ),
+        },
+        kind => StoreError::Io {
+            doing: DOING,
+            source: io::Error::new(kind, format!("{place}: {error}")),
+        },
+    }
+}
+
+/// A segment whose entries can be read.
+pub(in crate::journal) struct Opened {
+    segment: Arc<Segment>,
+    remote: Arc<Remote>,
+    index: Arc<Index>,
+}
+
+impl Opened {
+    /// The first key.
+    pub(in crate::journal) fn first_key(&self) -> Option<&[u8]> {
+        self.index.first()
+    }
+
+    /// Whether there may be an index entry of the topic of this key.
+    pub(in crate::journal) fn may_have(&self, key: &[u8]) -> bool {
+        self.index.may_have(key)
+    }
+
+    fn block(&self, number: usize) -> Result<Arc<Block>, StoreError> {
+        let key = |number| (self.segment.digest, number);
+        let blocks = &self.remote.blocks;
+        if let Some(block) = blocks.get(&key(number)) {
+            return Ok(block);
+        }
+        let goes_on = number > 0 && blocks.peek(&key(number - 1)).is_some();
+        let count = if goes_on { BLOCKS_AHEAD } else { 1 };
+        let numbers = number..self.index.blocks().min(number + count);
+        let fetched = self
+            .fetched(numbers)
+            .map_err(|error| failed(&self.segment, &error))?;
+        let wanted = fetched.first().cloned();
+        for (number, block) in (number..).zip(fetched) {
+            blocks.insert(key(number), block);
+        }
+        wanted.ok_or(StoreError::Broken {
+            doing: DOING,
+            what: format!("{} has no block {number}", self.segment.place),
+        })
+    }
+
+    fn fetched(&self, numbers: Range<usize>) -> io::Result<Vec<Arc<Block>>> {
+        let range = self.index.range(numbers.clone());
+        let offset = range.start;
+        let octets = self.remote.objects.read(&self.segment.place, range)?;
+        let block = |number| self.index.block(number, &octets, offset).map(Arc::new);
+        numbers.map(block).collect()
+    }
+}
+
+fn octets_of((key, value): (&[u8], &[u8])) -> (Octets, Octets) {
+    (Octets::of(key), Octets::of(value))
+}
+
+impl Entries for Opened {
+    fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
+        let block = self.block(self.index.block_of(key))?;
+        let found = block.entry(block.below(key));
+        Ok(found
+            .filter(|(it, _)| *it == key)
+            .map(|(_, value)| Octets::of(value)))
+    }
+
+    fn range(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        let mut found = Vec::new();
+        for number in self.index.block_of(low)..self.index.blocks() {
+            let block = self.block(number)?;
+            let end = block.below(high);
+            let room = limit - found.len();
+            let among = (block.below(low)..end).take(room);
+            found.extend(among.filter_map(|at| block.entry(at)).map(octets_of));
+            if end < block.len() || found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn range_back(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+        let mut found = Vec::new();
+        for number in (0..=self.index.block_of(high)).rev() {
+            let block = self.block(number)?;
+            let begin = block.below(low);
+            let room = limit - found.len();
+            let among = (begin..block.below(high)).rev().take(room);
+            found.extend(among.filter_map(|at| block.entry(at)).map(octets_of));
+            if begin > 0 || found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,303 @@
+//! Writes versions to the archives before they leave the store.
+//!
+//! Publishing never waits for an archive, dropping does: the journal keeps what no archive has. A segment is written, read
+//! back, compared, and only then noted by the writer.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use archive::{Address, Stores};
+use directives::config::{Config, History};
+use dns::Name;
+use history::ArchiveLine;
+use ops::{Clock, Tasks, millis};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use writer::Input;
+use zone::journal::{Cut, CutLimits, Objects, ReadError, Reader, Retention, Segment};
+
+use crate::plan::zone_settings::retention;
+
+/// How often it is seen whether a segment is due.
+const LOOK: Duration = Duration::from_secs(1);
+/// After a failure it is tried again after this time, and after twice as long each time.
+const AGAIN: Duration = Duration::from_secs(5);
+/// The longest time until it is tried again.
+const AGAIN_MOST: Duration = Duration::from_secs(300);
+/// A segment is due when versions of this part of the limits are in none.
+const PART: u64 = 4;
+/// A segment is due when its first version is as old, at the latest.
+const AGE_MOST: Duration = Duration::from_secs(86_400);
+/// The most octets of a segment's object: it is in memory while it is written.
+const OBJECT_OCTETS: usize = 16 << 20;
+/// The most versions of a segment.
+const SEGMENT_VERSIONS: u64 = 10_000;
+/// How long the writer may take to note a segment.
+const NOTED_WITHIN: Duration = Duration::from_secs(60);
+
+/// The archive of a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ZoneArchive {
+    url: Arc<str>,
+    retention: Retention,
+}
+
+/// The zones with an archive.
+pub(crate) type Archives = BTreeMap<Name, ZoneArchive>;
+
+/// How the archives stand, by zone.
+pub(crate) type ArchiveStates = Arc<Mutex<BTreeMap<Name, ArchiveState>>>;
+
+/// How the archive of a zone stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ArchiveState {
+    /// For `status`.
+    pub(crate) line: ArchiveLine,
+    /// Segments that were written since the start.
+    pub(crate) segments: u64,
+    /// Failures since the start.
+    pub(crate) failures: u64,
+    /// Failures since the last success.
+    failures_in_a_row: u32,
+    /// Not to be tried before, milliseconds since 1970 UTC.
+    not_before_ms: u64,
+}
+
+/// The zones of a configuration with an archive.
+pub(crate) fn archives(config: &Config) -> Archives {
+    let mut archives = Archives::new();
+    for block in &config.servers {
+        for zone in block.zones_written() {
+            let history = block.for_zone::<History>(zone);
+            if let Some(url) = history.and_then(|history| history.archive.clone()) {
+                let retention = retention(history);
+                archives.insert(zone.to_lower(), ZoneArchive { url, retention });
+            }
+        }
+    }
+    archives
+}
+
+/// The folders among the archives of a configuration.
+pub(crate) fn archive_folders(config: &Config) -> Vec<PathBuf> {
+    let archives = archives(config);
+    let addresses = archives
+        .values()
+        .filter_map(|it| Address::parse(&it.url).ok());
+    let folders = addresses.filter_map(|it| it.folder().map(PathBuf::from));
+    let mut folders: Vec<_> = folders.collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// What the archiver needs.
+pub(crate) struct Archiver {
+    pub(crate) reader: Reader,
+    pub(crate) inputs: mpsc::WeakSender<Input>,
+    pub(crate) archives: Arc<ArcSwap<Archives>>,
+    pub(crate) states: ArchiveStates,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Why a segment was not moved.
+#[derive(Debug, thiserror::Error)]
+enum NotMoved {
+    #[error("{place} cannot be {doing}: {error}", place = segment.place)]
+    Object {
+        segment: Box<Segment>,
+        doing: &'static str,
+        error: io::Error,
+    },
+    #[error("{} is not what was written to it", _0.place)]
+    Other(Box<Segment>),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("the store cannot note it: {0}")]
+    NotNoted(String),
+}
+
+impl Archiver {
+    /// Starts it.
+    pub(crate) fn start(self, tasks: &mut Tasks) {
+        let stop = tasks.cancel().clone();
+        let archiver = Arc::new(self);
+        let stores = Arc::new(Stores::new());
+        let cancelled = stop.clone();
+        tasks.spawn_until("archive", &stop, async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK) => {}
+                    () = cancelled.cancelled() => return Ok::<_, Infallible>(()),
+                }
+                if archiver.archives.load().is_empty() {
+                    continue;
+                }
+                let (archiver, stores, stop) = (
+                    Arc::clone(&archiver),
+                    Arc::clone(&stores),
+                    cancelled.clone(),
+                );
+                let turn = move || archiver.turn(&*stores, &stop);
+                // A panic in it is reported there, and it is tried again.
+                tokio::task::spawn_blocking(turn).await.ok();
+            }
+        });
+    }
+
+    /// Moves what is due of all zones.
+    fn turn(&self, objects: &dyn Objects, stop: &CancellationToken) {
+        let archives = Arc::clone(&self.archives.load());
+        self.lock().retain(|zone, _| archives.contains_key(zone));
+        for (zone, archive) in archives.iter() {
+            let not_before_ms = self.lock().get(zone).map_or(0, |state| state.not_before_ms);
+            let now_ms = millis(self.clock.wall());
+            if now_ms >= not_before_ms {
+                while !stop.is_cancelled() && self.is_due(zone, archive) {
+                    let moved = self.move_some(zone, archive, objects);
+                    let is_moved = moved.is_ok();
+                    self.note(zone, moved.map(drop));
+                    if !is_moved {
+                        break;
+                    }
+                }
+            }
+            self.describe(zone, archive);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Name, ArchiveState>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a segment of a zone is due.
+    fn is_due(&self, zone: &Name, archive: &ZoneArchive) -> bool {
+        let (Some((first, newest)), Some(stored)) =
+            (self.reader.unarchived(zone), self.reader.zone(zone))
+        else {
+            return false;
+        };
+        let waiting = (newest + 1).saturating_sub(first);
+        if waiting == 0 {
+            return false;
+        }
+        let Retention {
+            keep,
+            versions,
+            octets,
+            ..
+        } = archive.retention;
+        let is_large = stored.octets >= octets / 2 && waiting >= versions.min(PART);
+        if waiting >= (versions / PART).clamp(1, SEGMENT_VERSIONS) || is_large {
+            return true;
+        }
+        let parts = u32::try_from(PART).unwrap_or(1);
+        let age = u64::try_from((keep / parts).min(AGE_MOST).as_millis()).unwrap_or(u64::MAX);
+        let since = self.reader.moment(zone, first).map(|(_, time_ms)| time_ms);
+        since.is_ok_and(|since| millis(self.clock.wall()).saturating_sub(since) >= age)
+    }
+
+    /// Moves one segment.
+    fn move_some(
+        &self,
+        zone: &Name,
+        archive: &ZoneArchive,
+        objects: &dyn Objects,
+    ) -> Result<(), NotMoved> {
+        let limits = CutLimits {
+            versions: SEGMENT_VERSIONS,
+            octets: OBJECT_OCTETS,
+        };
+        let cut = self.reader.cut(zone, &archive.url, limits)?;
+        let Some(Cut { octets, segment }) = cut else {
+            return Ok(());
+        };
+        let failed = |segment: &Segment, doing, error| NotMoved::Object {
+            segment: Box::new(segment.clone()),
+            doing,
+            error,
+        };
+        objects
+            .write(&segment.place, octets.clone())
+            .map_err(|error| failed(&segment, "written", error))?;
+        let range = 0..segment.octets + 1;
+        let read = objects.read(&segment.place, range);
+        if read.map_err(|error| failed(&segment, "read back", error))? != octets {
+            return Err(NotMoved::Other(Box::new(segment)));
+        }
+        let (serial, place) = (segment.serial, segment.place.clone());
+        let versions = segment.last - segment.first + 1;
+        if self.noted(zone, segment)? {
+            tracing::info!(%zone, %serial, versions, %place, "versions were archived");
+        }
+        Ok(())
+    }
+
+    /// Has the writer note a segment. False when the history has changed meanwhile: then the next one is another.
+    fn noted(&self, zone: &Name, segment: Segment) -> Result<bool, NotMoved> {
+        let (asked, answer) = oneshot::channel();
+        let input = Input::Archived {
+            zone: zone.clone(),
+            segment: Box::new(segment),
+            asked,
+        };
+        let asks = async {
+            self.inputs.upgrade()?.send(input).await.ok()?;
+            answer.await.ok()
+        };
+        let waits = async { tokio::time::timeout(NOTED_WITHIN, asks).await };
+        match tokio::runtime::Handle::current().block_on(waits) {
+            Ok(Some(noted)) => noted.map_err(NotMoved::NotNoted),
+            Ok(None) => Err(NotMoved::NotNoted("the server is ending".to_owned())),
+            Err(_) => Err(NotMoved::NotNoted("the writer is busy".to_owned())),
+        }
+    }
+
+    /// Notes how it went, also in the log when that is new.
+    fn note(&self, zone: &Name, moved: Result<(), NotMoved>) {
+        let mut states = self.lock();
+        let state = states.entry(zone.clone()).or_default();
+        match moved {
+            Ok(()) => {
+                state.segments += 1;
+                state.failures_in_a_row = 0;
+                state.not_before_ms = 0;
+                if state.line.error.take().is_some() {
+                    tracing::info!(%zone, "the archive can be written again");
+                }
+            }
+            Err(error) => {
+                let error = error.to_string();
+                if state.line.error.as_ref() != Some(&error) {
+                    tracing::error!(%zone, error, "versions cannot be archived; none is dropped until they can");
+                }
+                let wait = AGAIN
+                    .saturating_mul(1 << state.failures_in_a_row.min(16))
+                    .min(AGAIN_MOST);
+                state.failures += 1;
+                state.failures_in_a_row += 1;
+                let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                state.not_before_ms = millis(self.clock.wall()).saturating_add(wait);
+                state.line.error = Some(error);
+            }
+        }
+    }
+
+    /// Describes the archive for `status`.
+    fn describe(&self, zone: &Name, archive: &ZoneArchive) {
+        let unarchived = self.reader.unarchived(zone);
+        let waiting = unarchived.map_or(0, |(first, newest)| (newest + 1).saturating_sub(first));
+        let last = self.reader.archived_until(zone);
+        let mut states = self.lock();
+        let line = &mut states.entry(zone.clone()).or_default().line;
+        line.url = archive.url.to_string();
+        line.waiting = waiting;
+        line.serial = last.map(|(serial, _)| serial.encode());
+        line.time_ms = last.map(|(_, time_ms)| time_ms);
+    }
+}
