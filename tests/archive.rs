@@ -12,7 +12,7 @@ use crate::support::product::{CHANGE, START, Site, ZONES, headless};
 use serde_json::Value;
 
 const ZONE: &str = "cluster.local.";
-const NAME: &str = "web.default.svc.cluster.local.";
+const NAME: &str = "web.test.svc.cluster.local.";
 /// Versions that stay in the store.
 const KEPT: usize = 6;
 /// Versions that are made.
@@ -262,7 +262,7 @@ impl<A: Archive> Archiving<A> {
     }
 
     /// The whole story of an archive.
-    fn tell(mut self) {
+    fn expect_story(mut self) {
         let mut server = self.start();
         for number in 1..=VERSIONS {
             self.publish(&mut server, number);
@@ -357,7 +357,7 @@ impl<A: Archive> Archiving<A> {
 
 #[test]
 fn versions_go_to_a_folder_before_they_leave_the_store() {
-    Archiving::new(Folder::of).tell();
+    Archiving::new(Folder::of).expect_story();
 }
 
 #[test]
@@ -365,5 +365,5 @@ fn versions_go_to_a_bucket_before_they_leave_the_store() {
     if needs::lacks(&["s3"]) {
         return;
     }
-    Archiving::new(S3::start).tell();
+    Archiving::new(S3::start).expect_story();
 }

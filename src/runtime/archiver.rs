@@ -3,7 +3,7 @@
 //! Publishing never waits for an archive, dropping does: the journal keeps what no archive has. A segment is written, read
 //! back, compared, and only then noted by the writer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -154,15 +154,20 @@ impl Archiver {
     fn turn(&self, objects: &dyn Objects, stop: &CancellationToken) {
         let archives = Arc::clone(&self.archives.load());
         self.lock().retain(|zone, _| archives.contains_key(zone));
+        // A zone does not wait for the failure of each other one with the same archive.
+        let mut failing = BTreeSet::new();
         for (zone, archive) in archives.iter() {
             let not_before_ms = self.lock().get(zone).map_or(0, |state| state.not_before_ms);
             let now_ms = millis(self.clock.wall());
-            if now_ms >= not_before_ms {
+            if now_ms >= not_before_ms && !failing.contains(&archive.url) {
                 while !stop.is_cancelled() && self.is_due(zone, archive) {
                     let moved = self.move_some(zone, archive, objects);
-                    let is_moved = moved.is_ok();
-                    self.note(zone, moved.map(drop));
-                    if !is_moved {
+                    if moved.is_err() {
+                        failing.insert(Arc::clone(&archive.url));
+                    }
+                    let goes_on = matches!(moved, Ok(true));
+                    self.note(zone, moved);
+                    if !goes_on {
                         break;
                     }
                 }
@@ -177,11 +182,10 @@ impl Archiver {
 
     /// Whether a segment of a zone is due.
     fn is_due(&self, zone: &Name, archive: &ZoneArchive) -> bool {
-        let (Some((first, newest)), Some(stored)) =
-            (self.reader.unarchived(zone), self.reader.zone(zone))
-        else {
+        let Some((first, newest)) = self.reader.unarchived(zone) else {
             return false;
         };
+        let unarchived_octets = self.reader.unarchived_octets(zone);
         let waiting = (newest + 1).saturating_sub(first);
         if waiting == 0 {
             return false;
@@ -192,7 +196,7 @@ impl Archiver {
             octets,
             ..
         } = archive.retention;
-        let is_large = stored.octets >= octets / 2 && waiting >= versions.min(PART);
+        let is_large = unarchived_octets >= octets / PART;
         if waiting >= (versions / PART).clamp(1, SEGMENT_VERSIONS) || is_large {
             return true;
         }
@@ -202,20 +206,20 @@ impl Archiver {
         since.is_ok_and(|since| millis(self.clock.wall()).saturating_sub(since) >= age)
     }
 
-    /// Moves one segment.
+    /// Moves one segment. False when there was none, or it is not the next one any more.
     fn move_some(
         &self,
         zone: &Name,
         archive: &ZoneArchive,
         objects: &dyn Objects,
-    ) -> Result<(), NotMoved> {
+    ) -> Result<bool, NotMoved> {
         let limits = CutLimits {
             versions: SEGMENT_VERSIONS,
             octets: OBJECT_OCTETS,
         };
         let cut = self.reader.cut(zone, &archive.url, limits)?;
         let Some(Cut { octets, segment }) = cut else {
-            return Ok(());
+            return Ok(false);
         };
         let failed = |segment: &Segment, doing, error| NotMoved::Object {
             segment: Box::new(segment.clone()),
@@ -232,10 +236,11 @@ impl Archiver {
         }
         let (serial, place) = (segment.serial, segment.place.clone());
         let versions = segment.last - segment.first + 1;
-        if self.noted(zone, segment)? {
+        let is_noted = self.noted(zone, segment)?;
+        if is_noted {
             tracing::info!(%zone, %serial, versions, %place, "versions were archived");
         }
-        Ok(())
+        Ok(is_noted)
     }
 
     /// Has the writer note a segment. False when the history has changed meanwhile: then the next one is another.
@@ -259,12 +264,12 @@ impl Archiver {
     }
 
     /// Notes how it went, also in the log when that is new.
-    fn note(&self, zone: &Name, moved: Result<(), NotMoved>) {
+    fn note(&self, zone: &Name, moved: Result<bool, NotMoved>) {
         let mut states = self.lock();
         let state = states.entry(zone.clone()).or_default();
         match moved {
-            Ok(()) => {
-                state.segments += 1;
+            Ok(is_moved) => {
+                state.segments += u64::from(is_moved);
                 state.failures_in_a_row = 0;
                 state.not_before_ms = 0;
                 if state.line.error.take().is_some() {

@@ -102,8 +102,26 @@ impl Objects for Stores {
         }
         let Opened { store, prefix } = self.opened(&place.url)?;
         let path = path_of(&prefix, &place.name)?;
-        let octets = self.wait(async move { store.get_range(&path, range).await })?;
-        Ok(octets.into())
+        let (end, reads) = (range.end, Arc::clone(&store));
+        let read = self.wait({
+            let path = path.clone();
+            async move { reads.get_range(&path, range).await }
+        });
+        match read {
+            Ok(octets) => Ok(octets.into()),
+            // A range behind the end of an object has no kind of its own.
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                let size = self.wait(async move { store.head(&path).await });
+                match size.is_ok_and(|object| object.size < end) {
+                    true => Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "it is cut off",
+                    )),
+                    false => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn write(&self, place: &ObjectPlace, octets: Vec<u8>) -> io::Result<()> {
@@ -126,12 +144,12 @@ fn path_of(prefix: &ObjectPath, name: &str) -> io::Result<ObjectPath> {
 fn store(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
     // The provider that everything here uses. It is set once for the process.
     let _is_set = rustls::crypto::ring::default_provider().install_default();
-    let environment = || {
-        std::env::vars_os().filter_map(|(name, value)| {
-            Some((
-                name.into_string().ok()?.to_lowercase(),
-                value.into_string().ok()?,
-            ))
+    // Names without a prefix, such as TOKEN, are known to the builders, too, but mean something else here.
+    let environment = |prefixes: &'static [&str]| {
+        std::env::vars_os().filter_map(move |(name, value)| {
+            let name = name.into_string().ok()?.to_lowercase();
+            let is_ours = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            Some((name, value.into_string().ok()?)).filter(|_| is_ours)
         })
     };
     let options = ClientOptions::new()
@@ -150,7 +168,7 @@ fn store(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
         }
         Kind::S3 => {
             let mut builder = AmazonS3Builder::new();
-            for (name, value) in environment() {
+            for (name, value) in environment(&["aws_"]) {
                 if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
                     builder = builder.with_config(key, value);
                 }
@@ -160,7 +178,7 @@ fn store(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
         }
         Kind::Google => {
             let mut builder = GoogleCloudStorageBuilder::new();
-            for (name, value) in environment() {
+            for (name, value) in environment(&["google_", "service_account"]) {
                 if let Ok(key) = name.parse::<GoogleConfigKey>() {
                     builder = builder.with_config(key, value);
                 }
@@ -170,7 +188,7 @@ fn store(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
         }
         Kind::Azure => {
             let mut builder = MicrosoftAzureBuilder::new();
-            for (name, value) in environment() {
+            for (name, value) in environment(&["azure_", "identity_", "msi_"]) {
                 if let Ok(key) = name.parse::<AzureConfigKey>() {
                     builder = builder.with_config(key, value);
                 }
@@ -224,6 +242,8 @@ mod tests {
         stores.write(&place, b"segment".to_vec()).unwrap();
         assert_eq!(stores.read(&place, 2..5).unwrap(), b"gme");
         assert_eq!(stores.read(&place, 5..100).unwrap(), b"nt");
+        let behind = stores.read(&place, 50..100).unwrap_err();
+        assert_eq!(behind.kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(
             std::fs::read(folder.path().join(&*place.name)).unwrap(),
             b"segment"

@@ -338,7 +338,7 @@ fn write_text(
     if *segments > 0 {
         writeln!(
             out,
-            "    {segments} segments of the archive, with the oldest of them: good"
+            "    the oldest are in {segments} segments of the archive: good"
         )?;
     }
     if *archived > 0 {

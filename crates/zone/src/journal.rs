@@ -465,6 +465,7 @@ impl Journal {
             losses: self.losses.clone(),
             remote: Arc::clone(&self.remote),
             is_local: false,
+            is_segment: false,
         }
     }
 

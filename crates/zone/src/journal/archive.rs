@@ -26,6 +26,7 @@ use crate::journal::codec::{
     self, ARCHIVE, ARCHIVED, PartWriter, Stream, StreamError, Streamed, seal, unseal,
 };
 use crate::journal::garbage::Garbage;
+use crate::journal::segments::descriptions;
 use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::journal::{BATCH_ENTRIES, Journal, Retention, Stored, load, step};
 use crate::{Contents, Step};
@@ -348,6 +349,10 @@ pub(super) struct Leaving {
     pub(super) seq: u64,
     /// Whether it is younger than the history should be.
     pub(super) is_early: bool,
+    /// Whether a segment has it.
+    pub(super) is_elsewhere: bool,
+    /// Whether it lies between segments and the history, so that they do not join it any more.
+    pub(super) is_break: bool,
 }
 
 /// The stored entries of a zone before a version.
@@ -399,9 +404,20 @@ impl Journal {
         batch: &mut Batch,
     ) -> Vec<Garbage> {
         let mut garbage = Vec::new();
-        for Leaving { seq, is_early } in leaving {
-            if stored.segments.of(seq).is_some() {
+        for leaving in leaving {
+            let Leaving {
+                seq,
+                is_early,
+                is_elsewhere,
+                is_break,
+            } = leaving;
+            if is_elsewhere {
                 continue;
+            }
+            if is_break {
+                garbage.extend(garbage_before(stored.id, seq));
+                garbage.push(descriptions(stored.id, seq));
+                stored.archive = Archive::default();
             }
             let left = is_early.then(|| self.left(stored, seq));
             if let Some(Ok((entry, step))) = left {

@@ -49,26 +49,31 @@ impl Reader {
         if older >= newer {
             return stored().map(|_| None);
         }
-        let begins = stored()?;
-        if older + 1 < begins.head.oldest && begins.first() < begins.head.oldest {
-            return self
-                .far_difference(apex, &begins, (older, newer), near)
-                .map(Some);
-        }
         let net = self.retry(newer, stored, |stored| {
+            if older + 1 < stored.head.oldest && stored.first() < stored.head.oldest {
+                return Ok(None);
+            }
             let near = near.filter(|near| near.seq <= stored.head.seq);
             let begin = stored.head.oldest.saturating_sub(1);
             if older >= begin {
-                return net(&*self.store, stored, (older, newer), near, CONDENSED_STEPS);
+                let net = net(&*self.store, stored, (older, newer), near, CONDENSED_STEPS);
+                return net.map(Some);
             }
             let mut steps = archived_steps(&*self.store, stored, older, newer)?;
             if newer > begin {
                 let later = net(&*self.store, stored, (begin, newer), near, CONDENSED_STEPS)?;
                 steps.push(Arc::new(later.into_step()));
             }
-            Net::of(&steps).ok_or(UNFIT)
-        });
-        net.map(Some)
+            Net::of(&steps).map(Some).ok_or(UNFIT)
+        })?;
+        match net {
+            Some(net) => Ok(Some(net)),
+            // The older one is elsewhere, perhaps only now.
+            None => {
+                let far = self.far_difference(apex, &stored()?, (older, newer), near);
+                far.map(Some)
+            }
+        }
     }
 }
 

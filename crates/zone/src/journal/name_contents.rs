@@ -24,9 +24,19 @@ impl Reader {
         name: &Name,
         near: Option<&Version>,
     ) -> Result<Contents, ReadError> {
-        if let Some(beyond) = self.beyond(apex, seq)? {
-            return beyond.contents_of(apex, seq, name, None);
-        }
+        self.anywhere(apex, seq, &|reader| {
+            let near = near.filter(|_| !reader.is_segment);
+            reader.contents_of_here(apex, seq, name, near)
+        })
+    }
+
+    fn contents_of_here(
+        &self,
+        apex: &Name,
+        seq: u64,
+        name: &Name,
+        near: Option<&Version>,
+    ) -> Result<Contents, ReadError> {
         let stored = self.stored(apex)?;
         let near = near.filter(|near| near.seq <= stored.head.seq);
         let plain = || self.contents_at(apex, seq, near.filter(|near| near.seq >= seq));

@@ -103,6 +103,8 @@ pub struct Reader {
     pub(super) remote: Arc<Remote>,
     /// Whether only the database is read.
     pub(super) is_local: bool,
+    /// Whether it is a segment that is read.
+    pub(super) is_segment: bool,
 }
 
 impl std::fmt::Debug for Reader {
@@ -156,9 +158,10 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step(&self, apex: &Name, seq: u64) -> Result<Step, ReadError> {
-        if let Some(beyond) = self.beyond(apex, seq)? {
-            return beyond.step(apex, seq);
-        }
+        self.anywhere(apex, seq, &|reader| reader.step_here(apex, seq))
+    }
+
+    fn step_here(&self, apex: &Name, seq: u64) -> Result<Step, ReadError> {
         self.retry(
             seq,
             || self.with_step(apex, seq),
@@ -224,9 +227,10 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn step_of(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartialStep, ReadError> {
-        if let Some(beyond) = self.beyond(apex, seq)? {
-            return beyond.step_of(apex, seq, name);
-        }
+        self.anywhere(apex, seq, &|reader| reader.step_of_here(apex, seq, name))
+    }
+
+    fn step_of_here(&self, apex: &Name, seq: u64, name: &Name) -> Result<PartialStep, ReadError> {
         let stored = self.stored(apex)?;
         if large_steps::entry(&*self.store, stored.id, seq)?.is_some() && seq >= stored.head.oldest
         {
@@ -236,7 +240,7 @@ impl Reader {
             }
         }
         // Also for a step that is gone or damaged: this returns the right error.
-        let step = self.step(apex, seq)?;
+        let step = self.step_here(apex, seq)?;
         let (removed, added) = (step.removed.len(), step.added.len());
         Ok(PartialStep {
             step,
@@ -250,17 +254,17 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the step does not exist or cannot be read.
     pub fn moment(&self, apex: &Name, seq: u64) -> Result<(Serial, u64), ReadError> {
+        let stored = self.stored(apex)?;
+        if let Some(moment) = self.described_moment(&stored, seq) {
+            return Ok(moment);
+        }
+        self.anywhere(apex, seq, &|reader| reader.moment_here(apex, seq))
+    }
+
+    fn moment_here(&self, apex: &Name, seq: u64) -> Result<(Serial, u64), ReadError> {
         let stored = self.with_step(apex, seq)?;
         if let Some(entry) = stored.archive.get(seq) {
             return Ok((entry.serial, entry.time_ms));
-        }
-        if seq < stored.head.oldest {
-            if let Some(moment) = self.described_moment(&stored, seq) {
-                return Ok(moment);
-            }
-            if let Some(beyond) = self.beyond(apex, seq)? {
-                return beyond.moment(apex, seq);
-            }
         }
         step::peek_version(&*self.store, stored.id, seq)
             .map(|(serial, time_ms, _)| (serial, time_ms))
@@ -304,10 +308,17 @@ impl Reader {
     ) -> Result<(), E> {
         let stored = self.stored(apex)?;
         let range = (*seqs.start(), *seqs.end());
-        match self.find_here(&stored, topic, range, &mut call)? {
-            true => self.find_beyond(&stored, topic, range, &mut call),
-            false => Ok(()),
+        // What leaves the database meanwhile is looked for elsewhere: the head moves before entries go.
+        let mut last = range.1;
+        let mut noting = |seq: u64| {
+            last = seq.saturating_sub(1);
+            call(seq)
+        };
+        if !self.find_here(&stored, topic, range, &mut noting)? {
+            return Ok(());
         }
+        let now = self.stored(apex)?;
+        self.find_beyond(&now, topic, (range.0, last), &mut call)
     }
 
     /// Like [`Self::find`], in this store alone. Returns whether `call` wants more.
@@ -387,6 +398,20 @@ impl Reader {
         if let Some(beyond) = self.contents_beyond(apex, seq)? {
             return beyond.contents_at(apex, seq, None);
         }
+        let found = self.contents_here(apex, seq, near);
+        match self.contents_beyond(apex, seq)? {
+            // It has left the database meanwhile.
+            Some(beyond) => beyond.contents_at(apex, seq, None),
+            None => found,
+        }
+    }
+
+    fn contents_here(
+        &self,
+        apex: &Name,
+        seq: u64,
+        near: Option<&Version>,
+    ) -> Result<Contents, ReadError> {
         self.retry(
             seq,
             || self.with_records(apex, seq),

@@ -100,6 +100,7 @@ impl Journal {
         }
         let mut batch = Batch::default();
         put_head(&mut batch, &stored);
+        stored.segments.cut(id, newest, &mut batch);
         self.store.write(batch)?;
         self.store.sync()?;
         if cut_archive {

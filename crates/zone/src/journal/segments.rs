@@ -19,4 +19,4 @@ pub(super) use objects::NoObjects;
 pub use objects::{ObjectPlace, Objects};
 pub(super) use opened::Remote;
 pub use segment::Segment;
-pub(super) use segment::{Segments, read};
+pub(super) use segment::{Segments, descriptions, read};

@@ -10,7 +10,7 @@ use crate::journal::garbage::Garbage;
 use crate::journal::head::{Base, older_key, put_older};
 use crate::journal::index::IndexKey;
 use crate::journal::large_steps::{self, LargeStepJob};
-use crate::journal::segments::Segments;
+use crate::journal::segments::{Segments, descriptions};
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Batch, Entries, StoreError};
 use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};
@@ -82,12 +82,20 @@ impl Journal {
             if !too_old && !too_many && head.kept_octets <= limits.octets {
                 return leaving;
             }
-            if limits.is_archived && stored.segments.of(head.oldest).is_none() {
+            let is_elsewhere = stored.segments.of(head.oldest).is_some();
+            if limits.is_archived && !is_elsewhere {
                 return leaving;
+            }
+            // What the segments do not have breaks the way to them, and to what is before them.
+            let is_break = !is_elsewhere && stored.segments.first().is_some();
+            if is_break {
+                stored.segments = Segments::default();
             }
             leaving.push(Leaving {
                 seq: head.oldest,
                 is_early: !too_old,
+                is_elsewhere,
+                is_break,
             });
             let counted = head.base.snapshot || head.oldest > head.base.seq;
             if let (Some(size), true) = (size, counted) {
@@ -99,9 +107,6 @@ impl Journal {
                 Arc::make_mut(&mut head.older).retain(|base| base.seq + 1 >= oldest);
             }
             stored.oldest_size = None;
-            if stored.segments.last().is_some_and(|last| last + 1 < oldest) {
-                stored.segments = Segments::default();
-            }
         }
         leaving
     }
@@ -132,12 +137,13 @@ impl Journal {
         if let Some(stored) = &mut after {
             // They are dropped on purpose, and so is what is older.
             let leaving = self.retain(stored);
-            let lost = leaving
-                .iter()
-                .rfind(|it| stored.segments.of(it.seq).is_none());
+            let lost = leaving.iter().rfind(|it| !it.is_elsewhere);
             if let Some(last) = lost.filter(|_| !stored.archive.is_empty()) {
                 left.extend(garbage_before(stored.id, last.seq));
                 stored.archive = Archive::default();
+            }
+            if let Some(last) = leaving.iter().find(|it| it.is_break) {
+                left.push(descriptions(stored.id, last.seq));
             }
         }
         if let (Some(before), Some(stored)) = (before, after)

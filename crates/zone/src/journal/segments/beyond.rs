@@ -23,9 +23,28 @@ use crate::{Hash, Step};
 
 /// The octets of an object that are hashed at once.
 const HASHED_OCTETS: u64 = 1 << 20;
+/// The most faults of segments that are reported.
+const FAULTS_MOST: usize = 100;
 
 impl Reader {
-    /// A reader of the segment that has a version; `None` when the database has the version, or nobody.
+    /// Reads a version where it is. It may leave the database while it is read there: then it is read again.
+    pub(in crate::journal) fn anywhere<T>(
+        &self,
+        apex: &Name,
+        seq: u64,
+        read: &dyn Fn(&Self) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        if let Some(beyond) = self.beyond(apex, seq)? {
+            return read(&beyond);
+        }
+        let found = read(self);
+        match self.beyond(apex, seq)? {
+            Some(beyond) => read(&beyond),
+            None => found,
+        }
+    }
+
+    /// A reader of the segment that has a version; `None` when the database has the version, or nothing has it.
     pub(in crate::journal) fn beyond(
         &self,
         apex: &Name,
@@ -79,6 +98,7 @@ impl Reader {
             losses: Losses::default(),
             remote: Arc::clone(&self.remote),
             is_local: false,
+            is_segment: true,
         })
     }
 
@@ -91,7 +111,7 @@ impl Reader {
         call: &mut dyn FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), E> {
         let high = high.min(stored.head.oldest.saturating_sub(1));
-        let among = |segment: &&Arc<Segment>| segment.first <= high && segment.last >= low;
+        let among = |segment: &&Arc<Segment>| segment.first <= high && segment.until >= low;
         let large = codec::zone_key(LARGE, 0);
         for segment in stored.segments.iter().rev().filter(among) {
             let opened = self.remote.open(segment).map_err(ReadError::from)?;
@@ -99,7 +119,7 @@ impl Reader {
                 continue;
             }
             let reader = self.within(stored, segment).map_err(ReadError::from)?;
-            let range = (low.max(segment.first), high.min(segment.last));
+            let range = (low.max(segment.first), high.min(segment.until));
             if !reader.find_here(&reader.stored(&stored.apex)?, topic, range, call)? {
                 break;
             }
@@ -116,7 +136,7 @@ impl Reader {
         let high = (*seqs.end()).min(stored.head.oldest.saturating_sub(1));
         let mut steps = Vec::new();
         for segment in stored.segments.iter() {
-            let range = segment.first.max(*seqs.start())..=segment.last.min(high);
+            let range = segment.first.max(*seqs.start())..=segment.until.min(high);
             if !range.is_empty() {
                 steps.extend(self.within(stored, segment)?.steps(&stored.apex, range)?);
             }
@@ -142,7 +162,7 @@ impl Reader {
         if seq == segment.first {
             return Some((segment.first_serial, segment.first_ms));
         }
-        (seq == segment.last).then_some((segment.serial, segment.time_ms))
+        (seq == segment.until).then_some((segment.serial, segment.time_ms))
     }
 
     /// Verifies the segments of a zone, oldest first, and adds what is found to the verdict about the database.
@@ -173,16 +193,21 @@ impl Reader {
                     what: format!("{} does not follow the segment before it", segment.place),
                 });
             }
-            before = of_segment.head;
-            sum.add(of_segment);
+            before = match segment.until == segment.last {
+                true => of_segment.head,
+                false => Some(segment.hash),
+            };
+            sum.add(of_segment, segment.last - segment.until);
         }
         let begins = stored
             .segments
             .first()
             .filter(|first| *first < stored.head.oldest);
         if let Some(before) = before.filter(|_| begins.is_some()) {
-            let is_newest = stored.segments.last() == Some(stored.head.oldest - 1);
-            if is_newest && verdict.anchor != before {
+            let is_next = stored.segments.last() == Some(stored.head.oldest - 1)
+                && verdict.oldest.0 == stored.head.oldest
+                && verdict.unhashed == 0;
+            if is_next && verdict.anchor != before {
                 sum.faults.push(Fault {
                     seq: stored.head.oldest,
                     serial: verdict.oldest.1.map(Serial::encode),
@@ -256,8 +281,13 @@ fn head_of(opened: &Opened, segment: &Segment, apex: &Name) -> Result<(u32, Head
     let key = codec::zone_key(HEAD, id);
     let value = opened.get(&key)?.ok_or_else(malformed)?;
     let head = Head::decode(&key, &value).ok_or_else(malformed)?;
-    let is_so =
-        (head.oldest, head.seq, head.serial) == (segment.first, segment.last, segment.serial);
+    let is_base = match head.base.snapshot {
+        true => (segment.first..=segment.last).contains(&head.base.seq.saturating_add(1)),
+        false => head.base.seq == segment.first,
+    };
+    let is_so = (head.oldest, head.seq, head.indexed)
+        == (segment.first, segment.last, segment.first)
+        && is_base;
     if is_so {
         Ok((id, head))
     } else {
@@ -292,12 +322,15 @@ struct SegmentsSum {
 }
 
 impl SegmentsSum {
-    fn add(&mut self, verdict: Verdict) {
-        self.versions += verdict.versions;
+    /// Adds a segment of which the last versions, so many, do not count.
+    fn add(&mut self, verdict: Verdict, lost: u64) {
+        self.versions += verdict.versions.saturating_sub(lost);
         self.unhashed += verdict.unhashed;
         self.segments += 1;
         self.anchored.extend(verdict.anchored.iter().copied());
-        self.faults.extend(verdict.faults.iter().cloned());
+        let room = FAULTS_MOST.saturating_sub(self.faults.len());
+        self.faults
+            .extend(verdict.faults.iter().take(room).cloned());
         self.first.get_or_insert(verdict);
     }
 
@@ -306,7 +339,7 @@ impl SegmentsSum {
         let twice = { stored.segments.last() }
             .map_or(0, |last| (last + 1).saturating_sub(stored.head.oldest));
         verdict.versions += self.versions.saturating_sub(twice);
-        verdict.unhashed += self.unhashed;
+        verdict.unhashed = (verdict.unhashed + self.unhashed).min(verdict.versions);
         verdict.segments = self.segments;
         verdict.faults.extend(self.faults);
         for anchored in self.anchored {

@@ -4,7 +4,7 @@
 //! zonewright segment 1\n
 //! block*                  each a zlib stream of entries: length, key, length, value
 //! filter                  a Bloom filter over the topics of the index entries
-//! index                   a zlib stream: for each block its length, CRC-32 and first key
+//! index                   a zlib stream: for each block its length, SHA-256 (32 octets) and first key
 //! tail                    40 octets: offsets of filter and index, their checksums, the mark
 //! ```
 //!
@@ -17,7 +17,9 @@ use std::ops::Range;
 use flate2::Compression;
 use flate2::bufread::ZlibDecoder;
 use flate2::write::ZlibEncoder;
+use ring::digest::{SHA256, digest};
 
+use crate::Hash;
 use crate::journal::codec::{
     BY_NAME, BY_OBJECT, BY_RECORD, LARGE, counted, number, put_counted, put_number,
 };
@@ -30,9 +32,10 @@ const MARK: &[u8; 8] = b"zw end 1";
 const TAIL_OCTETS: usize = 3 * 8 + 2 * 4 + 8;
 /// A block is complete when its entries have this size, in octets.
 const BLOCK_OCTETS: usize = 64 << 10;
-/// The most octets of a block, an index or a filter that is read. An entry is smaller than 4 KiB, and an index has some
-/// octets for each block.
-const MOST_OCTETS: u64 = 64 << 20;
+/// The most octets of a block, packed or not: the last entry may begin at its end, and is smaller than 8 KiB.
+const MOST_BLOCK_OCTETS: u64 = (BLOCK_OCTETS + (16 << 10)) as u64;
+/// The most octets of an index: some for each block.
+const MOST_INDEX_OCTETS: u64 = 16 << 20;
 /// Bits of the filter for each topic: one of 100 other topics seems to be there.
 const BITS_PER_TOPIC: usize = 10;
 /// Bits that are set for a topic.
@@ -42,7 +45,7 @@ const PROBES: u64 = 7;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     range: Range<u64>,
-    sum: u32,
+    digest: Hash,
     first: Box<[u8]>,
 }
 
@@ -94,7 +97,7 @@ impl Writer {
         self.file.extend_from_slice(&packed);
         self.places.push(Place {
             range: begin..self.file.len() as u64,
-            sum: crc32fast::hash(&packed),
+            digest: digest_of(&packed),
             first: std::mem::take(&mut self.first),
         });
         self.block.clear();
@@ -115,7 +118,7 @@ impl Writer {
         let mut index = Vec::new();
         for place in &places {
             put_number(&mut index, place.range.end - place.range.start);
-            put_number(&mut index, u64::from(place.sum));
+            index.extend_from_slice(place.digest.as_octets());
             put_counted(&mut index, &place.first);
         }
         file.extend_from_slice(&packed(&index));
@@ -138,16 +141,23 @@ fn packed(octets: &[u8]) -> Vec<u8> {
     done.expect("memory takes all octets")
 }
 
-fn unpacked(octets: &[u8]) -> io::Result<Vec<u8>> {
+fn unpacked(octets: &[u8], most: u64) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = ZlibDecoder::new(octets);
-    (&mut decoder).take(MOST_OCTETS).read_to_end(&mut out)?;
+    (&mut decoder).take(most).read_to_end(&mut out)?;
     let is_all = decoder.total_in() == octets.len() as u64;
     if is_all {
         Ok(out)
     } else {
         Err(damaged("a block is longer than it says"))
     }
+}
+
+/// The SHA-256 of some octets.
+pub(super) fn digest_of(octets: &[u8]) -> Hash {
+    let mut sum = [0; 32];
+    sum.copy_from_slice(digest(&SHA256, octets).as_ref());
+    Hash::from_octets(sum)
 }
 
 /// An error that says that the file is not as it was written.
@@ -222,12 +232,13 @@ impl Index {
         let (filter, index) = split
             .filter(|_| is_so)
             .and_then(|split| body.split_at_checked(split))
+            .filter(|(filter, _)| !filter.is_empty())
             .ok_or_else(|| damaged("the end of the file is not that of a segment"))?;
         if [filter, index].map(crc32fast::hash) != [sum(24), sum(28)] {
             return Err(damaged("the index has a wrong checksum"));
         }
         Ok(Self {
-            places: places(&unpacked(index)?, filter_at)?,
+            places: places(&unpacked(index, MOST_INDEX_OCTETS)?, filter_at)?,
             filter: filter.to_vec(),
         })
     }
@@ -275,10 +286,10 @@ impl Index {
         let range = at(place.range.start).zip(at(place.range.end));
         let octets = range.and_then(|(begin, end)| octets.get(begin..end));
         let octets = octets.ok_or_else(|| damaged("a block is cut off"))?;
-        if crc32fast::hash(octets) != place.sum {
-            return Err(damaged("a block has a wrong checksum"));
+        if digest_of(octets) != place.digest {
+            return Err(damaged("a block has another SHA-256 than the index says"));
         }
-        Block::of(unpacked(octets)?)
+        Block::of(unpacked(octets, MOST_BLOCK_OCTETS)?)
     }
 
     /// The size in memory, in octets.
@@ -295,17 +306,16 @@ fn places(mut index: &[u8], end: u64) -> io::Result<Vec<Place>> {
     let mut places = Vec::new();
     let mut begin = MAGIC.len() as u64;
     while !index.is_empty() {
-        let (len, sum, first) = (number(&mut index), number(&mut index), counted(&mut index));
-        let place = len.zip(sum).zip(first).and_then(|((len, sum), first)| {
+        let place = (|| {
+            let len = number(&mut index).filter(|len| *len <= MOST_BLOCK_OCTETS)?;
+            let (digest, after) = index.split_first_chunk::<32>()?;
+            index = after;
             Some(Place {
-                range: begin
-                    ..begin
-                        .checked_add(len)
-                        .filter(|end| *end - begin <= MOST_OCTETS)?,
-                sum: u32::try_from(sum).ok()?,
-                first: first.into(),
+                range: begin..begin.checked_add(len)?,
+                digest: Hash::from_octets(*digest),
+                first: counted(&mut index)?.into(),
             })
-        });
+        })();
         let place = place.ok_or_else(|| damaged("the index is malformed"))?;
         begin = place.range.end;
         places.push(place);

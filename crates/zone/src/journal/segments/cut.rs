@@ -1,16 +1,14 @@
 //! Writes versions of the database as a segment.
 
 use dns::Name;
-use ring::digest::{SHA256, digest};
 
-use crate::Hash;
 use crate::Step;
 use crate::journal::codec::{self, HEAD, STEP, StreamError, ZONE, seal};
 use crate::journal::head::{Base, Head};
 use crate::journal::index::{self, IndexKey};
 use crate::journal::large_steps::{LargeStepJob, large_key};
 use crate::journal::reader::{ReadError, Reader, unreadable};
-use crate::journal::segments::block_file::Writer;
+use crate::journal::segments::block_file::{Writer, digest_of};
 use crate::journal::segments::objects::ObjectPlace;
 use crate::journal::segments::segment::{Segment, name_of};
 use crate::journal::snapshot::SnapshotJob;
@@ -56,6 +54,20 @@ impl Reader {
         Some((stored.unarchived(), stored.head.seq))
     }
 
+    /// About the octets of the versions of a zone that are in no segment: their part of all in the database.
+    #[must_use]
+    pub fn unarchived_octets(&self, apex: &Name) -> u64 {
+        let Ok(stored) = self.stored(apex) else {
+            return 0;
+        };
+        let waiting = (stored.head.seq + 1).saturating_sub(stored.unarchived());
+        let all = (stored.head.seq + 1)
+            .saturating_sub(stored.head.oldest)
+            .max(1);
+        let part = u128::from(stored.head.kept_octets) * u128::from(waiting) / u128::from(all);
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+
     /// Writes the oldest versions that are in no segment as one, for the archive at this address. `None` when there are none.
     ///
     /// # Errors
@@ -73,37 +85,30 @@ impl Reader {
         let Some((oldest, newest)) = steps.ends.take() else {
             return Err(failed(StreamError::Damaged("no version can be read")));
         };
-        let before = match (&oldest.from, oldest.seq == first) {
-            (None, true) => None,
-            (Some((serial, _)), true) => {
-                let contents = self.contents_at(apex, first - 1, None)?;
-                let at = (*serial, 0);
-                Some(SnapshotJob::new(id, first - 1, at, contents, true))
+        // The contents before the first version that can be read.
+        let base = oldest.seq.saturating_sub(1);
+        let snapshot = match &oldest.from {
+            Some((serial, _)) => {
+                let contents = self.contents_at(apex, base, None)?;
+                Some(SnapshotJob::new(id, base, (*serial, 0), contents, true))
             }
-            (_, false) => {
-                return Err(failed(StreamError::Damaged(
-                    "its first version cannot be read",
-                )));
-            }
+            None => None,
         };
-        let mut snapshot = before.map(portions).unwrap_or_default();
         let head = Head {
             serial: newest.serial,
             seq: steps.last,
             oldest: first,
             kept_octets: 0,
             base: Base {
-                seq: if snapshot.is_empty() {
-                    first
-                } else {
-                    first - 1
-                },
-                snapshot: !snapshot.is_empty(),
-                octets: snapshot.iter().map(|(_, value)| value.len() as u64).sum(),
+                seq: if snapshot.is_some() { base } else { oldest.seq },
+                snapshot: snapshot.is_some(),
+                octets: 0,
             },
             since_base: 0,
             indexed: first,
-            hash: newest.link.map(|link| link.hash),
+            hash: { newest.link }
+                .filter(|_| newest.seq == steps.last)
+                .map(|link| link.hash),
             since_older: 0,
             left_behind: None,
             older: std::sync::Arc::default(),
@@ -114,8 +119,12 @@ impl Reader {
         for key in &steps.keys {
             writer.add(key, &seal(key, Vec::new()));
         }
-        for (key, value) in snapshot.drain(..) {
-            writer.add(&key, &value);
+        if let Some(mut job) = snapshot {
+            while !job.is_complete() {
+                for (key, value) in job.portion(PORTION) {
+                    writer.add(&key, &value);
+                }
+            }
         }
         steps.large.sort_unstable();
         for (key, value) in steps.large {
@@ -123,10 +132,12 @@ impl Reader {
         }
         let key = codec::zone_key(ZONE, id);
         writer.add(&key, &seal(&key, stored.apex.as_wire().to_vec()));
+        let ends = (first, steps.last);
         Ok(Some(described(
             writer,
             &stored.apex,
             url,
+            ends,
             (&oldest, &newest),
         )))
     }
@@ -166,7 +177,11 @@ impl Reader {
             steps.last = seq;
             match load::read_step(&*self.store, &stored.apex, stored.id, seq) {
                 Ok(step) => steps.add(step, stored.id),
-                Err(StreamError::Damaged(_)) => {}
+                // Every search looks at it and finds the damage.
+                Err(StreamError::Damaged(_)) => {
+                    let key = large_key(stored.id, seq);
+                    steps.large.push((key.to_vec(), seal(&key, Vec::new())));
+                }
                 Err(error @ StreamError::Store(_)) => {
                     return Err(unreadable(&stored.apex, seq, error));
                 }
@@ -207,36 +222,35 @@ impl Steps {
     }
 }
 
-/// All entries of a snapshot.
-fn portions(mut job: SnapshotJob) -> Vec<codec::Entry> {
-    let mut entries = Vec::new();
-    while !job.is_complete() {
-        entries.extend(job.portion(PORTION));
-    }
-    entries
-}
-
-fn described(writer: Writer, apex: &Name, url: &str, (oldest, newest): (&Step, &Step)) -> Cut {
+fn described(
+    writer: Writer,
+    apex: &Name,
+    url: &str,
+    (first, last): (u64, u64),
+    (oldest, newest): (&Step, &Step),
+) -> Cut {
     let (octets, index_at) = writer.finish();
-    let mut sum = [0; 32];
-    sum.copy_from_slice(digest(&SHA256, &octets).as_ref());
-    let digest = Hash::from_octets(sum);
-    let versions = (oldest.seq, newest.seq);
+    let digest = digest_of(&octets);
+    let split = usize::try_from(index_at).unwrap_or(octets.len());
     let serials = (oldest.serial, newest.serial);
-    let name = name_of(apex, versions, serials, &digest);
+    let name = name_of(apex, (first, last), serials, &digest);
+    let previous = oldest.link.filter(|_| oldest.seq == first);
+    let hash = newest.link.filter(|_| newest.seq == last);
     Cut {
         segment: Segment {
-            first: oldest.seq,
-            last: newest.seq,
+            first,
+            last,
+            until: last,
             first_serial: oldest.serial,
             serial: newest.serial,
             first_ms: oldest.time_ms,
             time_ms: newest.time_ms,
-            previous: oldest.link.map(|link| link.previous).unwrap_or_default(),
-            hash: newest.link.map(|link| link.hash).unwrap_or_default(),
+            previous: previous.map(|link| link.previous).unwrap_or_default(),
+            hash: hash.map(|link| link.hash).unwrap_or_default(),
             octets: octets.len() as u64,
             index_at,
             digest,
+            index_digest: digest_of(octets.get(split..).unwrap_or_default()),
             place: ObjectPlace {
                 url: url.into(),
                 name: name.into(),

@@ -26,7 +26,7 @@ impl Journal {
         if !is_next || hash != segment.hash {
             return Ok(false);
         }
-        let key = Segment::key(stored.id, segment.last);
+        let key = Segment::key(stored.id, segment.first);
         let mut batch = Batch::default();
         batch.put(&key, segment.encode(&key));
         self.store.write(batch)?;

@@ -8,7 +8,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::Hash;
-use crate::journal::segments::block_file::{Block, Index};
+use crate::journal::segments::block_file::{Block, Index, damaged, digest_of};
 use crate::journal::segments::objects::Objects;
 use crate::journal::segments::segment::Segment;
 use crate::journal::store::{Entries, Octets, StoreError};
@@ -71,6 +71,10 @@ impl Remote {
             None => {
                 let range = segment.index_at..segment.octets;
                 let end = self.objects.read(&segment.place, range).map_err(failed)?;
+                if digest_of(&end) != segment.index_digest {
+                    let error = damaged("its index is not as it was written");
+                    return Err(failed(error));
+                }
                 let index = Index::read(&end, segment.index_at).map_err(failed)?;
                 let index = Arc::new(index);
                 self.indexes.insert(segment.digest, Arc::clone(&index));

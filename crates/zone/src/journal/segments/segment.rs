@@ -5,11 +5,12 @@ use std::sync::Arc;
 use dns::{Name, Serial};
 use imbl::Vector;
 
-use crate::Hash;
 use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{self, SEGMENT, put_counted, seal, unseal};
+use crate::journal::garbage::Garbage;
 use crate::journal::segments::objects::ObjectPlace;
-use crate::journal::store::{Entries, StoreError, paged};
+use crate::journal::store::{Batch, Entries, StoreError, paged};
+use crate::{Hash, Version};
 
 /// A part of a zone's history that is kept elsewhere: consecutive versions in one object that never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,17 +19,20 @@ pub struct Segment {
     pub first: u64,
     /// The number of the last version.
     pub last: u64,
+    /// The number of the last version that counts, at most [`Self::last`]: if the database lost the versions after it,
+    /// other versions have their numbers now.
+    pub until: u64,
     /// The serial of the first version.
     pub first_serial: Serial,
-    /// The serial of the last version.
+    /// The serial of the last version that counts.
     pub serial: Serial,
     /// The time of the first version, milliseconds since 1970 UTC.
     pub first_ms: u64,
-    /// The time of the last version, milliseconds since 1970 UTC.
+    /// The time of the last version that counts, milliseconds since 1970 UTC.
     pub time_ms: u64,
     /// The hash before the first version; zeros when the first has no hashes.
     pub previous: Hash,
-    /// The hash of the last version; zeros when it has none.
+    /// The hash of the last version that counts; zeros when it has none.
     pub hash: Hash,
     /// The size of the object, in octets.
     pub octets: u64,
@@ -36,16 +40,18 @@ pub struct Segment {
     pub index_at: u64,
     /// The SHA-256 of the object.
     pub digest: Hash,
+    /// The SHA-256 of the object from there on. The index has those of the blocks.
+    pub index_digest: Hash,
     /// Where the object is.
     pub place: ObjectPlace,
 }
 
 impl Segment {
     /// The key of its description.
-    pub(in crate::journal) fn key(id: u32, last: u64) -> [u8; 13] {
+    pub(in crate::journal) fn key(id: u32, first: u64) -> [u8; 13] {
         let mut key = [SEGMENT; 13];
         key[1..5].copy_from_slice(&id.to_be_bytes());
-        key[5..].copy_from_slice(&last.to_be_bytes());
+        key[5..].copy_from_slice(&first.to_be_bytes());
         key
     }
 
@@ -54,6 +60,7 @@ impl Segment {
         for number in [
             self.first,
             self.last,
+            self.until,
             u64::from(self.first_serial.encode()),
             u64::from(self.serial.encode()),
             self.first_ms,
@@ -63,7 +70,7 @@ impl Segment {
         ] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        for hash in [&self.previous, &self.hash, &self.digest] {
+        for hash in [&self.previous, &self.hash, &self.digest, &self.index_digest] {
             out.extend_from_slice(hash.as_octets());
         }
         put_counted(&mut out, self.place.url.as_bytes());
@@ -78,7 +85,7 @@ impl Segment {
             rest = after;
             Some(u64::from_be_bytes(*octets))
         };
-        let (first, last) = (number()?, number()?);
+        let (first, last, until) = (number()?, number()?, number()?);
         let (first_serial, serial) = (number()?, number()?);
         let (first_ms, time_ms) = (number()?, number()?);
         let (octets, index_at) = (number()?, number()?);
@@ -87,7 +94,8 @@ impl Segment {
             rest = after;
             Some(Hash::from_octets(*octets))
         };
-        let (previous, hash, digest) = (hash()?, hash()?, hash()?);
+        let (previous, last_hash) = (hash()?, hash()?);
+        let (digest, index_digest) = (hash()?, hash()?);
         let mut text = || {
             Some(Arc::from(
                 std::str::from_utf8(codec::counted(&mut rest)?).ok()?,
@@ -95,19 +103,21 @@ impl Segment {
         };
         let (url, name) = (text()?, text()?);
         let serial_of = |number| u32::try_from(number).ok().map(Serial::decode);
-        let is_so = first <= last && codec::seq_of(key) == Some(last);
+        let is_so = first <= until && until <= last && codec::seq_of(key) == Some(first);
         is_so.then_some(Self {
             first,
             last,
+            until,
             first_serial: serial_of(first_serial)?,
             serial: serial_of(serial)?,
             first_ms,
             time_ms,
             previous,
-            hash,
+            hash: last_hash,
             octets,
             index_at,
             digest,
+            index_digest,
             place: ObjectPlace { url, name },
         })
     }
@@ -157,12 +167,12 @@ impl Segments {
 
     /// The number of the last version.
     pub(in crate::journal) fn last(&self) -> Option<u64> {
-        self.0.back().map(|segment| segment.last)
+        self.0.back().map(|segment| segment.until)
     }
 
     /// Adds the next segment. Says whether it joins.
     pub(in crate::journal) fn push(&mut self, segment: Arc<Segment>) -> bool {
-        let joins = { self.0.back() }.is_none_or(|last| last.last + 1 == segment.first);
+        let joins = { self.0.back() }.is_none_or(|last| last.until + 1 == segment.first);
         if joins {
             self.0.push_back(segment);
         }
@@ -176,7 +186,7 @@ impl Segments {
     /// The segment that has a version.
     pub(in crate::journal) fn of(&self, seq: u64) -> Option<&Arc<Segment>> {
         let place = self.0.binary_search_by(|segment| {
-            if segment.last < seq {
+            if segment.until < seq {
                 std::cmp::Ordering::Less
             } else if segment.first > seq {
                 std::cmp::Ordering::Greater
@@ -185,6 +195,31 @@ impl Segments {
             }
         });
         self.0.get(place.ok()?)
+    }
+
+    /// Makes this version the last one: what is after it was lost from the database. Adds the change to a batch.
+    pub(in crate::journal) fn cut(&mut self, id: u32, newest: &Version, batch: &mut Batch) {
+        while let Some(last) = self.0.back().cloned() {
+            let key = Segment::key(id, last.first);
+            if last.first > newest.seq {
+                batch.delete(&key);
+                self.0.pop_back();
+                continue;
+            }
+            if last.until > newest.seq {
+                let cut = Segment {
+                    until: newest.seq,
+                    serial: newest.serial,
+                    time_ms: newest.time_ms,
+                    hash: newest.link.map(|link| link.hash).unwrap_or_default(),
+                    ..Segment::clone(&last)
+                };
+                batch.put(&key, cut.encode(&key));
+                self.0.pop_back();
+                self.0.push_back(Arc::new(cut));
+            }
+            return;
+        }
     }
 
     /// Keeps what joins a history from one version to another; gives those that do not.
@@ -196,8 +231,8 @@ impl Segments {
         let mut left = Vec::new();
         for segment in self.0.iter().rev() {
             let joins = match kept.front() {
-                None => segment.last + 1 >= oldest && segment.last <= newest,
-                Some(next) => segment.last + 1 == next.first,
+                None => segment.until + 1 >= oldest && segment.until <= newest,
+                Some(next) => segment.until + 1 == next.first,
             };
             match joins {
                 true => kept.push_front(Arc::clone(segment)),
@@ -205,6 +240,14 @@ impl Segments {
             }
         }
         (Self(kept), left)
+    }
+}
+
+/// The descriptions of a zone's segments that begin at most with this version.
+pub(in crate::journal) fn descriptions(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::zone_key(SEGMENT, id).to_vec(),
+        high: Segment::key(id, seq + 1).to_vec(),
     }
 }
 

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::Hash;
+use crate::journal::codec;
+use crate::journal::store::Batch;
 use dns::RrList;
 
 /// Objects in memory.
@@ -407,4 +409,100 @@ fn a_name_that_a_segment_does_not_have_costs_no_block_of_it() {
     assert_eq!(reads, 3, "one index for each segment");
     assert_eq!(found(&reader, Topic::name(&absent)), Vec::<u64>::new());
     assert_eq!(objects.reads.load(Ordering::Relaxed) - before, 3);
+}
+
+/// Takes a step out of the database.
+fn lose(bench: &mut Bench, seq: u64) {
+    let id = bench.journal().zones()[&apex()].id;
+    let mut batch = Batch::default();
+    batch.delete(&codec::part_key(STEP, id, seq, 0));
+    bench.journal().store.write(batch).unwrap();
+    bench.journal().store.sync().unwrap();
+}
+
+#[test]
+fn versions_that_the_database_lost_are_not_taken_from_a_segment() {
+    let (mut bench, objects) = three_segments();
+    lose(&mut bench, 12);
+    bench.open();
+    bench.attach(2, &objects);
+    assert_eq!(bench.version.as_ref().unwrap().seq, 11);
+    bench.steps.truncate(11);
+    for plan in laws::fixed_history(80).iter().skip(40) {
+        bench.commit(plan);
+        if bench.steps.len() == 16 {
+            break;
+        }
+    }
+    while bench.move_some(&objects, 3) {}
+    bench.settle();
+    for _ in 0..2 {
+        let reader = bench.journal().reader();
+        assert_eq!(reader.clone().local().zone(&apex()).unwrap().oldest, 15);
+        assert_eq!(reader.steps(&apex(), 0..=u64::MAX).unwrap(), bench.steps);
+        for step in &bench.steps {
+            assert_eq!(reader.step(&apex(), step.seq).unwrap(), **step);
+            assert_eq!(reader.seq_of(&apex(), step.serial).unwrap(), Some(step.seq));
+        }
+        bench.open();
+        bench.attach(2, &objects);
+    }
+}
+
+#[test]
+fn a_version_that_cannot_be_read_is_no_less_unreadable_in_a_segment() {
+    for lost in [7, 8] {
+        let (mut bench, objects) = Bench::archiving(2);
+        for plan in &laws::fixed_history(40) {
+            bench.commit(plan);
+        }
+        let name = bench.steps[6].touched_names()[0].clone();
+        lose(&mut bench, lost);
+        assert!(bench.move_some(&objects, 4) && bench.move_some(&objects, 4));
+        bench.settle();
+        let reader = bench.journal().reader();
+        for seq in (1..9).filter(|seq| *seq != lost) {
+            assert!(reader.step(&apex(), seq).is_ok(), "{lost} {seq}");
+        }
+        assert!(reader.step(&apex(), lost).is_err());
+        let mut reads = |seq| reader.step_of(&apex(), seq, &name).map(|_| true);
+        let found = reader.find(&apex(), Topic::name(&name), 0..=8, &mut reads);
+        assert!(found.is_err(), "a search does not pass over it");
+    }
+}
+
+#[test]
+fn an_archive_that_is_taken_away_leaves_no_gap_in_the_history() {
+    let (mut bench, objects) = three_segments();
+    bench.journal().set_retention(
+        &apex(),
+        Retention {
+            versions: 2,
+            ..Retention::DEFAULT
+        },
+    );
+    for plan in laws::fixed_history(60).iter().skip(40) {
+        bench.commit(plan);
+    }
+    bench.settle();
+    let oldest = bench.journal().reader().zone(&apex()).unwrap().oldest;
+    assert!(oldest > 12, "{oldest}");
+    bench.attach(2, &objects);
+    while bench.move_some(&objects, 4) {}
+    bench.settle();
+    let first = bench.journal().reader().zone(&apex()).unwrap().oldest;
+    assert_eq!(first, oldest);
+    let newest = bench.version.as_ref().unwrap().seq;
+    for _ in 0..2 {
+        let reader = bench.journal().reader();
+        for seq in first..=newest {
+            assert!(reader.contents_at(&apex(), seq, None).is_ok(), "{seq}");
+        }
+        assert_eq!(reader.verify(&apex(), &[]).unwrap().faults, []);
+        // What the limits dropped early is the old part of the history, without a gap before the rest.
+        let old: Vec<u64> = reader.archived(&apex()).iter().map(|it| it.seq).collect();
+        assert_eq!(old.last().copied(), Some(first - 1));
+        assert_eq!(bench.open(), Vec::<String>::new());
+        bench.attach(2, &objects);
+    }
 }
