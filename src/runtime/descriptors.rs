@@ -26,17 +26,18 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// The sockets towards upstreams, as the limit of open files allows.
-pub(crate) fn upstream_sockets() -> UpstreamSockets {
+/// The sockets towards upstreams, as the limit of open files allows. `others` are the connections beside those of DNS.
+pub(crate) fn upstream_sockets(others: usize) -> UpstreamSockets {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    UpstreamSockets::new(share(limit, Settings::default().tcp.max_connections))
+    let connections = Settings::default().tcp.max_connections;
+    UpstreamSockets::new(share(limit, connections.saturating_add(others)))
 }
 
 /// How many of so many descriptors may go to upstreams: what a listener full of connections and the process
 /// leave, but never less than a quarter.
 fn share(limit: usize, connections: usize) -> usize {
-    let left = limit.saturating_sub(connections + OF_THE_PROCESS);
+    let left = limit.saturating_sub(connections.saturating_add(OF_THE_PROCESS));
     left.max(limit / 4).min(MOST_UPSTREAM)
 }
 

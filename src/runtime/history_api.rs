@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use corefile::HttpAddress;
 use directives::config::{Config, Directive, HistoryApi, ServerBlock, Source};
 use futures_util::FutureExt;
-use history::{ListenerLine, PastNow, read_at_once};
+use history::{ListenerLine, PastNow, Turns};
 use kubernetes::source::api_server::reviews::Reviews;
 use ops::Tasks;
 use server::{TlsClients, TlsIdentity, TlsMaterial};
@@ -62,7 +62,7 @@ impl ApiServing {
     pub(crate) fn new() -> Self {
         Self {
             counts: Arc::default(),
-            reading: Arc::new(Semaphore::new(read_at_once())),
+            reading: Turns::of_all(),
             running: None,
         }
     }
@@ -278,6 +278,11 @@ fn rules(wanted: &HistoryApi) -> Option<CertificateRules> {
         zones: it.zones.clone(),
     });
     Some(CertificateRules::Named(allowed.collect()))
+}
+
+/// The most connections of the API that a configuration has.
+pub(crate) fn most_connections(config: &Config) -> usize {
+    written(config).map_or(0, |(_, wanted)| limits(wanted).max_connections)
 }
 
 fn limits(wanted: &HistoryApi) -> Limits {

@@ -170,7 +170,7 @@ impl Process {
         let requests = &counts.requests;
         let deployment = Deployment::new(plan, requests, &Deployment::default());
         let deployment = Arc::new(deployment);
-        let mut serving = Serving::new(&clock, &counts, start.server_settings())?;
+        let mut serving = Serving::new(&clock, &counts, start.server_settings(), &config)?;
         let first = serving.observe(&deployment, &state.state, sandbox);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {

@@ -34,7 +34,7 @@ use crate::runtime::deployment::Deployment;
 use crate::runtime::descriptors;
 use crate::runtime::followed_files::{self, Reload};
 use crate::runtime::health::HealthNow;
-use crate::runtime::history_api::{ApiServing, PreparedApi};
+use crate::runtime::history_api::{ApiServing, PreparedApi, most_connections};
 use crate::runtime::ingest::ToAsk;
 use crate::runtime::listeners::{
     Counts, Lasting, Made, addresses_of, bind_http, hostname, label, make_servers, new_cookies,
@@ -114,18 +114,19 @@ pub(crate) struct Prepared {
 }
 
 impl Serving {
-    /// Nothing yet; `settings` are those of all servers.
+    /// Nothing yet; `settings` are those of all servers. `config` is that of the start.
     pub(crate) fn new(
         clock: &Arc<dyn Clock>,
         metrics: &HandlerMetrics,
         settings: Settings,
+        config: &Config,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             metrics: metrics.clone(),
             common: Common::new(&settings, answering_words()),
             settings,
             cookies: new_cookies()?,
-            upstream_sockets: descriptors::upstream_sockets(),
+            upstream_sockets: descriptors::upstream_sockets(most_connections(config)),
             clock: Arc::clone(clock),
             servers: Vec::new(),
             sockets: BTreeMap::new(),

@@ -13,7 +13,7 @@ use transfer::TlsPeer;
 use crate::counts::Counts;
 use crate::limits::Rates;
 use crate::refusal::Refusal;
-use crate::reviewer::{Reviewed, Reviewer, TokenDigest, object_name};
+use crate::reviewer::{Remembered, Reviewed, Reviewer, TokenDigest, object_name};
 
 /// The longest token.
 const TOKEN_OCTETS: usize = 8 << 10;
@@ -25,7 +25,7 @@ const UNKNOWN_PER_SECOND: u32 = 10;
 pub struct Access {
     reviewed: Option<Reviewed>,
     certificates: Option<CertificateRules>,
-    /// Tokens that are not remembered, by source: each costs a review.
+    /// Tokens that were not good lately, by source: each costs a review.
     unknown: Rates<IpAddr>,
 }
 
@@ -98,11 +98,16 @@ impl Access {
             ))?;
             let (key, known) = reviewed.remembered(token);
             let account = match known {
-                Some(account) => account,
-                None if !self.unknown.take(&source, UNKNOWN_PER_SECOND) => {
-                    return Err(Refusal::TooMany);
+                Remembered::Good(account) => Some(account),
+                Remembered::Bad => None,
+                Remembered::WasGood => reviewed.account(token, (key, true), counts).await?,
+                Remembered::Nothing => {
+                    let may = self.unknown.take(&source, UNKNOWN_PER_SECOND);
+                    if !may || !reviewed.takes_unknown() {
+                        return Err(Refusal::TooMany);
+                    }
+                    reviewed.account(token, (key, false), counts).await?
                 }
-                None => reviewed.account(token, key, counts).await?,
             };
             let account = account.ok_or(Refusal::Unauthenticated(
                 "the API server does not accept the token",

@@ -42,18 +42,18 @@ pub(crate) struct BrokenOff;
 
 impl AnswerBody {
     /// A text.
-    pub(crate) fn whole(parts: impl IntoIterator<Item = Vec<u8>>, progress: InProgress) -> Self {
+    pub(crate) fn whole(parts: impl IntoIterator<Item = Bytes>, progress: InProgress) -> Self {
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         Self {
-            ready: parts.map(Bytes::from).collect(),
+            ready: parts.collect(),
             rest: Rest::Nothing,
             _progress: progress,
         }
     }
 
-    /// An answer whose first pieces are there.
+    /// An answer that is still being made, with the pieces that are there.
     pub(crate) fn streamed(
-        first: impl IntoIterator<Item = Vec<u8>>,
+        first: impl IntoIterator<Item = Bytes>,
         pieces: mpsc::Receiver<Piece>,
         progress: InProgress,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Body for AnswerBody {
             }
             Some(Piece::End(Err(error))) => {
                 self.rest = Rest::BrokenOff;
-                Refusal::History(error).line().into_bytes()
+                Refusal::from(error).line().into_bytes()
             }
             None => {
                 self.rest = Rest::BrokenOff;

@@ -117,7 +117,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
         name: "show",
         has_zone: true,
         right: Right::Zone,
-        summary: "prints the records of a version; `at=held` is what waits to be published",
+        summary: "prints the records of a version; `at=held` shows the change that is held back",
         parameters: &[AT, NAME],
         schema: "show",
         question: |values| {
@@ -342,6 +342,8 @@ impl Values {
     fn version(&self) -> Result<String, String> {
         let zone = self.zone()?;
         Ok(match self.get(AT.name) {
+            // With an @, a part of it could be taken for the zone.
+            Some(at) if at.contains('@') => return Err("at: a moment has no @".to_owned()),
             Some(at) => format!("{zone}@{at}"),
             None => zone,
         })

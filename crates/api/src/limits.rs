@@ -39,7 +39,7 @@ const READERS: usize = 4096;
 /// The most questions at once.
 const QUESTIONS: usize = 256;
 /// The most questions of a reader at once.
-const QUESTIONS_OF_READER: usize = 16;
+const QUESTIONS_OF_READER: usize = 4;
 
 /// How often each of some callers asks: the average rate is limited, and the burst after a pause.
 #[derive(Debug)]

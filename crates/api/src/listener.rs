@@ -59,6 +59,7 @@ pub async fn serve(
         counts: serving.counts,
         questions: Questions::default(),
         rates: Rates::default(),
+        strangers: Rates::default(),
     });
     let places = Places::default();
     let mut connections = JoinSet::new();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use dns::Name;
 use history::{AuditError, Fault, SCHEMA};
 use http::StatusCode;
 use serde_json::json;
@@ -29,10 +30,22 @@ pub(crate) enum Refusal {
     Busy,
     /// The API server gave no verdict.
     NoVerdict,
+    /// The zone is not in the store. The reader may not know which ones are.
+    NoZone(Name),
     /// The question has no answer.
     History(AuditError),
     /// The answer failed.
     Failed(String),
+}
+
+impl From<AuditError> for Refusal {
+    /// The error, without the list of all zones of the server.
+    fn from(error: AuditError) -> Self {
+        if let AuditError::NoZone { zone, .. } = error {
+            return Self::NoZone(zone);
+        }
+        Self::History(error)
+    }
 }
 
 impl Refusal {
@@ -43,7 +56,7 @@ impl Refusal {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::LongUrl => StatusCode::URI_TOO_LONG,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Wrong(_) => StatusCode::BAD_REQUEST,
+            Self::Wrong(_) | Self::NoZone(_) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
@@ -60,9 +73,12 @@ impl Refusal {
     /// The result in metrics, and the word for programs.
     pub(crate) const fn word(&self) -> &'static str {
         match self {
-            Self::NoEndpoint | Self::Method | Self::LongUrl | Self::Body | Self::Wrong(_) => {
-                "wrong"
-            }
+            Self::NoEndpoint
+            | Self::Method
+            | Self::LongUrl
+            | Self::Body
+            | Self::Wrong(_)
+            | Self::NoZone(_) => "wrong",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden(_) => "forbidden",
             Self::TooMany => "limited",
@@ -116,6 +132,7 @@ impl fmt::Display for Refusal {
             Self::NoVerdict => {
                 f.write_str("the API server gives no verdict about this reader; ask again later")
             }
+            Self::NoZone(zone) => write!(f, "no zone {zone} here"),
             Self::History(error) => error.fmt(f),
         }
     }

@@ -1,16 +1,17 @@
 //! The response to a request.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use history::{PastNow, Piece, Turns, stream};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::{Body, Incoming};
 use ops::source_of;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use transfer::TlsPeer;
 
 use crate::access::Reader;
@@ -23,8 +24,12 @@ use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::target::{Question, Target};
 
-/// How long a question may wait for its turn and for the beginning of its answer.
-const BEGINNING: Duration = Duration::from_secs(120);
+/// How long a question may wait for its turn.
+const TURN: Duration = Duration::from_secs(120);
+/// How long an answer may take to begin until its status is sent without its first pieces.
+const BEGINNING: Duration = Duration::from_secs(30);
+/// How long the refusal of a stranger is delayed whose source sends too many requests.
+const DELAY: Duration = Duration::from_secs(1);
 /// The pieces that are looked at before an answer begins: most errors show in them.
 const LOOKED_AT: usize = 2;
 /// The header with the exit code that the command line would have.
@@ -40,8 +45,10 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     pub(crate) counts: Arc<Counts>,
     pub(crate) questions: Questions,
-    /// How often each reader asks, and each source that is no reader yet.
+    /// How often each reader asks.
     pub(crate) rates: Rates<String>,
+    /// How often each source asks without being a reader.
+    pub(crate) strangers: Rates<IpAddr>,
 }
 
 /// Responds to the requests of a connection.
@@ -57,9 +64,9 @@ pub(crate) struct Responder {
 /// An answer that begins.
 enum Begun {
     /// It is complete, with its failure if there is one.
-    Whole(Vec<Vec<u8>>, Option<Refusal>),
+    Whole(Vec<Bytes>, Option<Refusal>),
     /// The rest follows.
-    Streamed(Vec<Vec<u8>>, mpsc::Receiver<Piece>),
+    Streamed(Vec<Bytes>, mpsc::Receiver<Piece>),
 }
 
 /// What is known of a request, for the log and the counts.
@@ -89,11 +96,11 @@ impl Responder {
             }
             Ok(Begun::Whole(text, None)) => Response::new(AnswerBody::whole(text, progress)),
             Ok(Begun::Whole(mut text, Some(refusal))) => {
-                text.push(refusal.line().into_bytes());
+                text.push(refusal.line().into());
                 refused(&refusal, AnswerBody::whole(text, progress))
             }
             Err(refusal) => {
-                let line = refusal.line().into_bytes();
+                let line = refusal.line().into();
                 refused(&refusal, AnswerBody::whole([line], progress))
             }
         };
@@ -119,14 +126,20 @@ impl Responder {
         let rate = site.limits.requests_per_second;
         if let Ok(Target::Description(text)) = &target {
             known.endpoint = Some(DESCRIPTION);
-            self.count_against(&source.to_string(), rate)?;
-            return Ok(Begun::Whole(vec![text.as_bytes().to_vec()], None));
+            if !self.shared.strangers.take(&source, rate) {
+                return Err(Refusal::TooMany);
+            }
+            let text = Bytes::from_static(text.as_bytes());
+            return Ok(Begun::Whole(vec![text], None));
         }
         let counts = &self.shared.counts;
         let reader = site
             .access
             .identify(request.headers(), &self.tls, source, counts);
-        let reader = reader.await?;
+        let reader = match reader.await {
+            Ok(reader) => reader,
+            Err(refusal) => return Err(self.turn_away(refusal, source, rate).await),
+        };
         let reader = known.reader.insert(reader).clone();
         self.count_against(reader.name(), rate)?;
         let Target::Question(question) = target? else {
@@ -142,7 +155,17 @@ impl Responder {
         self.ask(&question, &reader, progress).await
     }
 
-    /// Counts a request of a caller.
+    /// Delays the refusal of a stranger whose source sends too many requests.
+    async fn turn_away(&self, refusal: Refusal, source: IpAddr, rate: u32) -> Refusal {
+        if matches!(refusal, Refusal::Unauthenticated(_))
+            && !self.shared.strangers.take(&source, rate)
+        {
+            sleep(DELAY).await;
+        }
+        refusal
+    }
+
+    /// Counts a request of a reader.
     fn count_against(&self, caller: &str, per_second: u32) -> Result<(), Refusal> {
         match self.shared.rates.take(&caller.to_owned(), per_second) {
             true => Ok(()),
@@ -166,12 +189,9 @@ impl Responder {
         })?;
         let past = (self.shared.past)();
         let held = (place, progress.making());
-        let beginning = async {
-            let begun = stream(asked, past, ANSWER_TIMES, &self.shared.turns, held);
-            begin(begun.await.map_err(Refusal::Failed)?).await
-        };
-        match timeout(BEGINNING, beginning).await {
-            Ok(begun) => begun,
+        let begun = stream(asked, past, ANSWER_TIMES, &self.shared.turns, held);
+        match timeout(TURN, begun).await {
+            Ok(pieces) => begin(pieces.map_err(Refusal::Failed)?).await,
             Err(_) => Err(Refusal::Busy),
         }
     }
@@ -192,15 +212,19 @@ impl Responder {
     }
 }
 
-/// Waits for the first pieces of an answer.
+/// Waits for the first pieces of an answer, but not for long: work that has begun is not given up.
 async fn begin(mut pieces: mpsc::Receiver<Piece>) -> Result<Begun, Refusal> {
     let mut first = Vec::new();
+    let end = Instant::now() + BEGINNING;
     while first.len() < LOOKED_AT {
-        match pieces.recv().await {
-            Some(Piece::Text(text)) => first.push(text),
+        let Ok(piece) = timeout_at(end, pieces.recv()).await else {
+            break;
+        };
+        match piece {
+            Some(Piece::Text(text)) => first.push(text.into()),
             Some(Piece::End(Ok(()))) => return Ok(Begun::Whole(first, None)),
             Some(Piece::End(Err(error))) => {
-                return Ok(Begun::Whole(first, Some(Refusal::History(error))));
+                return Ok(Begun::Whole(first, Some(error.into())));
             }
             None => return Err(Refusal::Failed("the answer broke off".to_owned())),
         }
@@ -234,6 +258,7 @@ fn refused(refusal: &Refusal, body: AnswerBody) -> Response<AnswerBody> {
         | Refusal::TooMany
         | Refusal::Busy
         | Refusal::NoVerdict
+        | Refusal::NoZone(_)
         | Refusal::History(_)
         | Refusal::Failed(_) => {}
     }
@@ -260,4 +285,21 @@ fn with_headers(mut response: Response<AnswerBody>, is_json: bool) -> Response<A
         .entry(EXIT)
         .or_insert(HeaderValue::from_static("0"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_takes_long_to_begin_is_streamed_and_not_given_up() {
+        let (sender, pieces) = mpsc::channel(1);
+        sender.send(Piece::Text(b"one".to_vec())).await.unwrap();
+        let Ok(Begun::Streamed(first, mut rest)) = begin(pieces).await else {
+            panic!("its status is sent");
+        };
+        assert_eq!(first, [Bytes::from_static(b"one")]);
+        sender.send(Piece::End(Ok(()))).await.unwrap();
+        assert!(matches!(rest.recv().await, Some(Piece::End(Ok(())))));
+    }
 }

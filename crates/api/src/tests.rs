@@ -258,7 +258,7 @@ async fn requests_that_do_more_than_ask_are_refused() {
     assert_eq!(running.ask("GET", "/v1/status", &many).await.0, 431);
     let (status, body) = running.ask("HEAD", "/v1/zones/z/show", "").await;
     assert_eq!((status, body.as_str()), (400, ""));
-    let failure = "{\"error\":\"no zone z. here; there are none yet\",\"exit\":2,\"fault\":\"wrong\",\"schema\":1}\n";
+    let failure = "{\"error\":\"no zone z. here\",\"exit\":2,\"fault\":\"wrong\",\"schema\":1}\n";
     let said = running.ask("GET", "/v1/zones/z/show", "").await;
     assert_eq!(said, (400, failure.to_owned()));
     assert_eq!(running.ask("GET", "/v1/status", "").await.0, 500);

@@ -66,9 +66,14 @@ pub struct ReaderTimes {
     pub most: Duration,
 }
 
+/// The most answers that read much of the store and are begun: each may keep the contents of a zone while its reader pauses.
+const BEGUN: usize = 8;
+
 /// The turns of those who read much of the store.
 #[derive(Debug, Clone)]
 pub struct Turns {
+    /// The answers that are begun.
+    begun: Arc<Semaphore>,
     /// Those of streamed answers.
     own: Arc<Semaphore>,
     /// Those that all readers share.
@@ -79,13 +84,25 @@ pub struct Turns {
 type Turn = Option<[OwnedSemaphorePermit; 2]>;
 
 impl Turns {
+    /// The turns that all readers share: one more than streamed answers have, so that these leave one for the control socket.
+    #[must_use]
+    pub fn of_all() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(read_at_once() + 1))
+    }
+
     /// Turns for streamed answers, within these that all readers share.
     #[must_use]
     pub fn within(shared: &Arc<Semaphore>) -> Self {
         Self {
+            begun: Arc::new(Semaphore::new(BEGUN)),
             own: Arc::new(Semaphore::new(read_at_once())),
             shared: Arc::clone(shared),
         }
+    }
+
+    /// Waits until an answer may begin. It keeps this to its end.
+    async fn begin(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.begun).acquire_owned().await.ok()
     }
 
     /// Waits for a turn.
@@ -107,12 +124,12 @@ pub async fn stream(
     turns: &Turns,
     held: impl Send + 'static,
 ) -> Result<mpsc::Receiver<Piece>, String> {
-    let turn = match question.reads_much() {
-        true => turns.take().await,
-        false => None,
+    let (begun, turn) = match question.reads_much() {
+        true => (turns.begin().await, turns.take().await),
+        false => (None, None),
     };
     let work = move |out: &mut dyn io::Write| question.answer(&*past, out);
-    begin(work, times, (turn, turns.clone()), held)
+    begin(work, times, (turn, turns.clone()), (begun, held))
 }
 
 /// Begins to make an answer on a thread of its own.

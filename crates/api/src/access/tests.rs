@@ -177,6 +177,33 @@ async fn a_source_may_try_only_so_many_unknown_tokens() {
     assert!(door.identify(&["Bearer good"], 1).await.is_ok());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_reader_is_reviewed_again_whatever_strangers_try() {
+    let door = Door::with_tokens();
+    assert!(door.identify(&["Bearer good"], 1).await.is_ok());
+    tokio::time::advance(GOOD_FOR).await;
+    let mut reviewed = 0;
+    // The first source is the reader's own.
+    for source in 1..=20 {
+        for number in 0..100 {
+            let token = format!("Bearer guess-{source}-{number}");
+            let outcome = door.identify(&[&token], source).await;
+            reviewed += usize::from(outcome.unwrap_err() != "limited");
+        }
+    }
+    assert_eq!(reviewed, 500, "five seconds of a hundred, for all sources");
+    assert!(door.identify(&["Bearer good"], 1).await.is_ok());
+    // One that is not good any more is a stranger's.
+    tokio::time::advance(GOOD_FOR).await;
+    *door.fake.is_revoked.lock().unwrap() = true;
+    let outcome = door.identify(&["Bearer good"], 1).await;
+    assert_eq!(outcome.unwrap_err(), "unauthenticated");
+    let reviewed = door.access.reviewed.as_ref().unwrap();
+    assert!(matches!(reviewed.remembered("good").1, Remembered::Bad));
+    tokio::time::advance(BAD_FOR).await;
+    assert!(matches!(reviewed.remembered("good").1, Remembered::Nothing));
+}
+
 /// A client with a certificate for these names.
 fn peer(names: &[&str]) -> TlsPeer {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

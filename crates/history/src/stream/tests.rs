@@ -103,3 +103,30 @@ async fn the_thread_of_a_reader_that_left_ends() {
     let error = end.recv_timeout(SOON).unwrap().unwrap_err();
     assert!(matches!(&error, AuditError::Write(why) if why.kind() == io::ErrorKind::BrokenPipe));
 }
+
+#[tokio::test]
+async fn streamed_answers_leave_a_turn_for_the_control_socket() {
+    let shared = Turns::of_all();
+    let turns = Turns::within(&shared);
+    let mut taken = Vec::new();
+    for _ in 0..read_at_once() {
+        taken.push(turns.take().await);
+    }
+    let mut next = Box::pin(turns.take());
+    let waited = tokio::time::timeout(Duration::from_millis(1), &mut next).await;
+    assert!(waited.is_err(), "they have no more");
+    assert!(shared.try_acquire().is_ok());
+}
+
+#[tokio::test]
+async fn only_so_many_answers_that_read_much_are_begun() {
+    let turns = Turns::within(&Turns::of_all());
+    let mut begun = Vec::new();
+    for _ in 0..BEGUN {
+        begun.push(turns.begin().await);
+    }
+    let waited = tokio::time::timeout(Duration::from_millis(1), turns.begin()).await;
+    assert!(waited.is_err());
+    drop(begun.pop());
+    assert!(turns.begin().await.is_some());
+}
