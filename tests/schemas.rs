@@ -298,6 +298,13 @@ impl Seen {
         self.lines("note", &text);
         let verify = ["verify", "--note", "notes.ndjson", "--key", "public.pem"];
         self.lines("verify", &answer(site, &verify));
+        site.write(
+            "gone.ndjson",
+            &text.replace("cluster.local.", "gone.local."),
+        );
+        let gone = answer(site, &["verify", "--note", "gone.ndjson"]);
+        assert!(gone.contains("the zone is not there"), "{gone}");
+        self.lines("verify", &gone);
         site.write("notes.ndjson", &text.replace("\"serial\":", "\"serial\":1"));
         self.lines("verify", &answer(site, &verify));
         let status = answer(site, &["status"]);

@@ -36,7 +36,7 @@ pub struct Cli {
         env = "ZONEWRIGHT_LOG_FORMAT"
     )]
     pub log_format: LogFormat,
-    /// Which log lines are written, such as `debug` or `info,zonewright::serve=debug`.
+    /// Which log lines are written, such as `debug` or `info,zonewright::serve=debug`. `kube_client` is off unless it is named: its lines can have tokens.
     #[arg(long, global = true, env = "ZONEWRIGHT_LOG")]
     pub log_filter: Option<String>,
 }

@@ -1,7 +1,8 @@
 //! Writes a signed note to a place: a file, the log, a ConfigMap. No place makes another one wait, and none waits for ever.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use directives::config::NoteTarget;
 use history::SignedNote;
 use kubernetes::source::api_server::{Auth, ConfigMapText, apply_config_map};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -80,6 +83,10 @@ impl NotePlace {
                 done.map_err(|error| error.to_string())?
                     .map_err(|error| file_fault(&error))
             }
+            Self::Log if !tracing::enabled!(tracing::Level::INFO) => Err(
+                "the log filter leaves out lines of level info; let --log-filter have info"
+                    .to_owned(),
+            ),
             Self::Log => {
                 let (note, signature) = (signed.note.text(), signed.signature_text());
                 tracing::info!(note, signature, "newest hashes");
@@ -115,10 +122,30 @@ fn file_fault(error: &io::Error) -> String {
     )
 }
 
+/// Opens a file to append to it, and creates it. Who may write in its folder cannot direct the notes elsewhere by a link.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = flags.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).append(true);
+    let opened = options.custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a symbolic link; write the path of a file",
+        ),
+        Some(_) | None => error,
+    })?;
+    if !file.metadata()?.is_file() {
+        let why = "it is no regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(file)
+}
+
 /// Appends a line to a file. A line that is only written in part is taken back, and begins no other.
 fn append(path: &Path, line: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.create(true).read(true).append(true).open(path)?;
+    let mut file = open(path)?;
     let before = file.seek(SeekFrom::End(0))?;
     let mut text = String::new();
     if before > 0 {
@@ -161,11 +188,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_fit_is_an_error() {
-        let full = Path::new("/dev/full");
-        if full.exists() {
-            assert!(append(full, "one\n").is_err());
+    fn what_is_no_regular_file_gets_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let [target, link] = ["target", "link"].map(|name| folder.path().join(name));
+        std::fs::write(&target, "").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        for path in [&link, Path::new("/dev/null")] {
+            let error = append(path, "one\n").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
         }
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "");
         let nowhere = append(Path::new("/nowhere/notes"), "one\n").unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
     }

@@ -457,6 +457,26 @@ fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
         assert_eq!(done, Err(crate::Fault::Failed));
         assert!(text.contains(want), "{text}");
     }
+    // A zone that is gone is a fault of its own, and the others have their verdicts.
+    let gone = [1, 4].map(|version| Noted {
+        zone: "y.".to_owned(),
+        version,
+        hash: known.clone(),
+    });
+    let request = Request::Verify {
+        zone: None,
+        anchors: Vec::new(),
+        noted: gone.to_vec(),
+    };
+    let output = Output::Text;
+    let question = Question { request, output };
+    let mut text = Vec::new();
+    let done = answer(&question, &past, ASKER, &mut text).unwrap_err();
+    assert_eq!(done.fault(), crate::Fault::Failed);
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("z.: good"), "{text}");
+    let want = "\ny.: BROKEN at version 4, lost versions: a note has this version, and the zone is not there\n";
+    assert!(text.ends_with(want), "{text}");
     // Notes about another zone prove nothing of this one.
     past.verdict.anchored.clear();
     let noted = Noted {

@@ -1,5 +1,6 @@
 //! `verify`: checks that the history is as it was written, zone by zone, and that noted hashes are in it.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use dns::Name;
@@ -77,6 +78,12 @@ impl Anchor {
 
     fn is_of(&self, zone: &Name) -> bool {
         self.zone.as_ref().is_none_or(|own| own == zone)
+    }
+
+    /// Whether a note names a zone that is not there.
+    fn is_gone(&self, found: &[(Name, Verdict)]) -> bool {
+        let is_there = |zone| found.iter().any(|(known, _)| known == zone);
+        self.version.is_some() && self.zone.as_ref().is_some_and(|zone| !is_there(zone))
     }
 
     /// The fault of a version that has to be kept and does not have the hash.
@@ -161,9 +168,14 @@ impl Anchors {
     /// on that a note names. If older versions were dropped, the hash may be that of one of them: the first such hash is
     /// returned as an error to report at the end. Of noted versions that were dropped only if no other note of the zone
     /// could be confirmed.
+    ///
+    /// The notes of a zone that is not there say nothing of the others: see [`Anchors::gone`].
     fn judge(&self, found: &mut [(Name, Verdict)]) -> Result<Option<AuditError>, AuditError> {
         let mut not_anchored = None;
         for anchor in &self.0 {
+            if anchor.is_gone(found) {
+                continue;
+            }
             if let Some(zone) = &anchor.zone
                 && !found.iter().any(|(known, _)| known == zone)
             {
@@ -196,6 +208,18 @@ impl Anchors {
             not_anchored.get_or_insert(AuditError::NotAnchored { hash, zones });
         }
         Ok(not_anchored)
+    }
+
+    /// The zones of notes that are not there, each with its newest noted version.
+    fn gone(&self, found: &[(Name, Verdict)]) -> BTreeMap<Name, u64> {
+        let mut gone = BTreeMap::new();
+        for anchor in self.0.iter().filter(|anchor| anchor.is_gone(found)) {
+            if let (Some(zone), Some(version)) = (&anchor.zone, anchor.version) {
+                let newest: &mut u64 = gone.entry(zone.clone()).or_default();
+                *newest = version.max(*newest);
+            }
+        }
+        gone
     }
 
     /// Whether a version of the zone has the hash of a note.
@@ -239,11 +263,39 @@ pub(super) fn write(
             broken.push(zone.clone());
         }
     }
+    for (zone, version) in anchors.gone(&found) {
+        write_gone(&zone, version, output, out)?;
+        broken.push(zone);
+    }
     if broken.is_empty() {
         not_anchored.map_or(Ok(()), Err)
     } else {
         Err(AuditError::Broken(broken))
     }
+}
+
+/// Writes that a zone is not there though a note has this version of it.
+fn write_gone(
+    zone: &Name,
+    version: u64,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let fault = Fault {
+        seq: version,
+        serial: None,
+        damage: Damage::Lost,
+        what: "a note has this version, and the zone is not there".to_owned(),
+    };
+    match output {
+        Output::Text => writeln!(out, "{zone}: BROKEN at {}", fault_text(&fault))?,
+        Output::Json => {
+            let faults = [fault_json(&fault)];
+            let line = json!({ "schema": SCHEMA, "zone": zone.to_string(), "good": false, "faults": faults });
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes what checking an exported history found.

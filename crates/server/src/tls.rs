@@ -20,7 +20,7 @@ use quinn::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{CertificateError, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -278,7 +278,15 @@ fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     };
     let chain = certificates(&material.certificates).ok_or(TlsError::Certificate)?;
     let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;
-    builder.with_single_cert(chain, key).map_err(TlsError::Pair)
+    let mut config = builder
+        .with_single_cert(chain, key)
+        .map_err(TlsError::Pair)?;
+    if material.clients.is_some() {
+        // A resumed session is not verified again: the certificate may have expired or be revoked meanwhile.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
+    Ok(config)
 }
 
 #[cfg(test)]

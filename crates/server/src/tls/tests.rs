@@ -9,7 +9,7 @@ use dns::testing::{answers, query, with_opt};
 use hickory_proto::op::Message;
 use ops::testing::soon;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as ClientStream;
@@ -202,6 +202,28 @@ async fn f06_a_certificate_may_be_required_of_every_client() {
     let config = authority.client(&["dot"], Some(&pair));
     let mut client = secure.connect(&config, "ns.example").await.unwrap();
     assert_eq!(client.ask(&axfr()).await.unwrap(), (0, 3));
+}
+
+/// A resumed session would count though its certificate has expired or is revoked.
+#[tokio::test]
+async fn f06_no_session_is_resumed_where_client_certificates_are_verified() {
+    let authority = Authority::new();
+    for (clients, want) in [
+        (None, HandshakeKind::Resumed),
+        (Some(false), HandshakeKind::Full),
+    ] {
+        let material = authority.material("ns.example", clients);
+        let secure = Secure::start(&material, small(), TlsDemand::Free);
+        let pair = authority.pair("secondary.example");
+        let config = authority.client(&["dot"], Some(&pair));
+        let mut kind = None;
+        for _ in 0..2 {
+            let mut client = secure.connect(&config, "ns.example").await.unwrap();
+            assert_eq!(client.ask(&axfr()).await.unwrap(), (0, 3));
+            kind = client.0.get_ref().1.handshake_kind();
+        }
+        assert_eq!(kind, Some(want));
+    }
 }
 
 /// RFC 5280 section 5: what is on the list is refused; so is everybody once nobody knows any more.
