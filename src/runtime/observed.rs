@@ -182,21 +182,23 @@ impl Observed {
     }
 }
 
+/// How the source of a cluster stands.
+fn source_line((cluster, deployed): (&PlannedCluster, &DeployedCluster)) -> SourceLine {
+    let gauges = &deployed.handles.gauges;
+    let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
+    let objects = gauges.counts();
+    SourceLine {
+        source: cluster.plan.source.clone(),
+        synced: gauges.synced.load(Ordering::Relaxed) == 1,
+        stale_since_ms: Some(stale_since_ms).filter(|since| *since > 0),
+        objects: objects
+            .map(|(kind, count)| (kind.to_string(), count))
+            .collect(),
+    }
+}
+
 /// How things stand.
 pub(crate) fn status(observed: &Observed) -> Status {
-    let source_line = |(cluster, deployed): (&PlannedCluster, &DeployedCluster)| {
-        let gauges = &deployed.handles.gauges;
-        let stale_since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
-        SourceLine {
-            source: cluster.plan.source.clone(),
-            synced: gauges.synced.load(Ordering::Relaxed) == 1,
-            stale_since_ms: Some(stale_since_ms).filter(|since| *since > 0),
-            objects: gauges
-                .counts()
-                .map(|(kind, count)| (kind.to_string(), count))
-                .collect(),
-        }
-    };
     let now_ms = millis(observed.clock.wall());
     let secondary_line = |secondary: SecondaryStatus| {
         let version = observed

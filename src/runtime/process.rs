@@ -203,13 +203,7 @@ impl Process {
             let serving = serve_control(socket, Arc::clone(&past_now), reading, cancel.clone());
             tasks.spawn("control socket", serving);
         }
-        let health = health::run(
-            Arc::clone(&serving.health),
-            Arc::clone(&around.metrics),
-            Arc::clone(&clock),
-            tasks.cancel().clone(),
-        );
-        tasks.spawn("health of ourselves", health);
+        look_at_health(&serving, &around, &mut tasks);
         let archives = Arc::new(ArcSwap::from_pointee(archives(&config)));
         data.archive(&archives, &mut tasks, &clock);
         data.ask(to_ask, &mut tasks, &clock);
@@ -545,6 +539,17 @@ impl Process {
         tracing::info!("ended");
         Ok(())
     }
+}
+
+/// Starts what asks our own `/health`.
+fn look_at_health(serving: &Serving, around: &Surroundings, tasks: &mut Tasks) {
+    let health = health::run(
+        Arc::clone(&serving.health),
+        Arc::clone(&around.metrics),
+        Arc::clone(&around.clock),
+        tasks.cancel().clone(),
+    );
+    tasks.spawn("health of ourselves", health);
 }
 
 /// All metrics of the process.

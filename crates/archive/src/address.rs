@@ -75,7 +75,9 @@ impl Address {
             ObjectStoreScheme::AmazonS3 => (Kind::S3, prefix),
             ObjectStoreScheme::GoogleCloudStorage => (Kind::Google, prefix),
             ObjectStoreScheme::MicrosoftAzure => (Kind::Azure, prefix),
-            _ => return Err(BadAddress::OtherScheme(url.scheme().to_owned())),
+            ObjectStoreScheme::Memory | ObjectStoreScheme::Http | _ => {
+                return Err(BadAddress::OtherScheme(url.scheme().to_owned()));
+            }
         };
         if url.scheme() != "file" && url.host_str().is_none_or(str::is_empty) {
             return Err(BadAddress::NoBucket(url.scheme().to_owned()));

@@ -207,7 +207,14 @@ fn io_error(error: &object_store::Error) -> io::Error {
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
         E::InvalidPath { .. } => io::ErrorKind::InvalidInput,
         E::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
-        _ => io::ErrorKind::Other,
+        E::Generic { .. }
+        | E::JoinError { .. }
+        | E::NotSupported { .. }
+        | E::Precondition { .. }
+        | E::NotModified { .. }
+        | E::NotImplemented { .. }
+        | E::UnknownConfigurationKey { .. }
+        | _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, plain(error))
 }

@@ -457,6 +457,17 @@ fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
         assert_eq!(done, Err(crate::Fault::Failed));
         assert!(text.contains(want), "{text}");
     }
+}
+
+#[test]
+fn a_noted_zone_that_is_gone_is_a_fault_and_notes_prove_nothing_of_another_zone() {
+    let mut past = Fake::new();
+    let known = "cd".repeat(32);
+    past.verdict.anchored.push(Anchored {
+        hash: known.parse().unwrap(),
+        seq: 7,
+        serial: Serial::decode(101),
+    });
     // A zone that is gone is a fault of its own, and the others have their verdicts.
     let gone = [1, 4].map(|version| Noted {
         zone: "y.".to_owned(),

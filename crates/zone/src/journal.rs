@@ -14,7 +14,7 @@
 //! o | zone id (4) | hash of an object (8) | seq (8)  a step that the object caused
 //! w | zone id (4) | seq (8)              a step that is too large for these entries
 //! x | zone id (4) | seq (8) | part (4)   the list of hashes that such a step has instead ([`large_steps`])
-//! g | zone id (4) | seq (8)              a part of the history that is kept elsewhere ([`segments`])
+//! g | zone id (4) | seq (8)              a part of the history that is kept elsewhere ([`segment`])
 //! b | zone id (4) | seq (8)              an older snapshot that is kept
 //! c | zone id (4) | seq (8)              one or several versions from before the history ([`archive`])
 //! a | zone id (4) | seq (8) | part (4)   their step
@@ -57,7 +57,13 @@ mod retention;
 mod rights;
 mod salvage;
 mod scan;
-mod segments;
+mod segment;
+mod segment_beyond;
+mod segment_blocks;
+mod segment_cut;
+mod segment_noted;
+mod segment_objects;
+mod segment_opened;
 pub mod serial_files;
 mod serial_floor;
 mod snapshot;
@@ -87,7 +93,9 @@ use large_steps::LargeStepJob;
 use reopening::Reopening;
 use repair::{StateDir, create_folder};
 use scan::scan;
-use segments::{NoObjects, Remote, Segments};
+use segment::Segments;
+use segment_objects::NoObjects;
+use segment_opened::Remote;
 use serial_files::{Newest, Serials};
 use serial_floor::{Losses, floors, lost_note};
 use snapshot::SnapshotJob;
@@ -104,7 +112,9 @@ pub use open_error::OpenError;
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone, last_of};
 pub use retention::Retention;
-pub use segments::{Cut, CutLimits, ObjectPlace, Objects, Segment};
+pub use segment::Segment;
+pub use segment_cut::{Cut, CutLimits};
+pub use segment_objects::{ObjectPlace, Objects};
 pub use serial_floor::Lost;
 pub use step_cache::StepCache;
 pub use store::StoreError;

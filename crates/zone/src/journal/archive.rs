@@ -25,8 +25,7 @@ use crate::gate::Share;
 use crate::journal::codec::{
     self, ARCHIVE, ARCHIVED, PartWriter, Stream, StreamError, Streamed, seal, unseal,
 };
-use crate::journal::garbage::Garbage;
-use crate::journal::segments::descriptions;
+use crate::journal::garbage::{Garbage, descriptions};
 use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::journal::{BATCH_ENTRIES, Journal, Retention, Stored, load, step};
 use crate::{Contents, Step};

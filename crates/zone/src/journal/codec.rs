@@ -78,6 +78,14 @@ pub(super) fn part_key(kind: u8, id: u32, seq: u64, part: u32) -> [u8; 17] {
     key
 }
 
+/// The key of the description of a segment that begins with a version.
+pub(super) fn segment_key(id: u32, first: u64) -> [u8; 13] {
+    let mut key = [SEGMENT; 13];
+    key[1..5].copy_from_slice(&id.to_be_bytes());
+    key[5..].copy_from_slice(&first.to_be_bytes());
+    key
+}
+
 pub(super) fn id_of(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(key.get(1..5)?.try_into().ok()?))
 }

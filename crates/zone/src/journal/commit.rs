@@ -12,7 +12,7 @@ use crate::journal::head::{Base, Head, put_older};
 use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
 use crate::journal::scan::scan;
-use crate::journal::segments::Segments;
+use crate::journal::segment::Segments;
 use crate::journal::serial_files::Line;
 use crate::journal::serial_floor::Lost;
 use crate::journal::store::{Batch, Store, StoreError};

@@ -1,6 +1,6 @@
 //! Entries of the database that are no longer needed.
 
-use crate::journal::codec::{self, MANY};
+use crate::journal::codec::{self, MANY, SEGMENT};
 
 /// A range of keys that are no longer needed.
 #[derive(Debug)]
@@ -16,4 +16,12 @@ pub(super) fn garbage_of(id: u32) -> [Garbage; 11] {
         low: codec::zone_key(kind, id).to_vec(),
         high: codec::zone_key(kind, id + 1).to_vec(),
     })
+}
+
+/// The descriptions of an id's segments that begin at most with this version.
+pub(super) fn descriptions(id: u32, seq: u64) -> Garbage {
+    Garbage {
+        low: codec::zone_key(SEGMENT, id).to_vec(),
+        high: codec::segment_key(id, seq + 1).to_vec(),
+    }
 }

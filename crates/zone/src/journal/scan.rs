@@ -9,7 +9,7 @@ use crate::journal::garbage::Garbage;
 use crate::journal::head::{Head, read_older};
 use crate::journal::large_steps::{self, LargeStepJob};
 use crate::journal::store::{Entries, Store, StoreError, paged};
-use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load, segments};
+use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load, segment};
 
 /// The findings of a scan.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
         };
         head.older = read_older(store, id)?;
         let first_stored = load::first_stored(store, id)?.unwrap_or(head.oldest);
-        let (segments, left) = segments::read(store, id)?.joined((head.oldest, head.seq));
+        let (segments, left) = segment::read(store, id)?.joined((head.oldest, head.seq));
         scan.notes.extend(left.first().map(|_| {
             format!("zone {apex}: segments of the archive do not join its history and are not read")
         }));

@@ -6,11 +6,11 @@ use dns::Name;
 
 use crate::journal::archive::{Archive, Leaving, garbage_before};
 use crate::journal::codec::{self, FILTER, SNAPSHOT, STEP, StreamError};
-use crate::journal::garbage::Garbage;
+use crate::journal::garbage::{Garbage, descriptions};
 use crate::journal::head::{Base, older_key, put_older};
 use crate::journal::index::IndexKey;
 use crate::journal::large_steps::{self, LargeStepJob};
-use crate::journal::segments::{Segments, descriptions};
+use crate::journal::segment::Segments;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Batch, Entries, StoreError};
 use crate::journal::{DAMAGED_COMMITS, Journal, Stored, put_head};

@@ -163,6 +163,9 @@ pub(super) struct Walk<'a> {
     verdict: Verdict,
 }
 
+/// A version, and the contents before it if they can be built.
+type Begin = (Step, Option<(Contents, ContentTree)>);
+
 /// The version before the one that is checked, and its number of records.
 struct Last {
     before: Before,
@@ -449,40 +452,14 @@ impl<'a> Walk<'a> {
     /// starts, and have the content that its hash names. Only a whole version has a hash that can be computed again.
     fn archive(&mut self) -> Result<(), StoreError> {
         let Stored {
-            apex,
-            id,
-            head,
-            archive,
-            ..
+            apex, id, archive, ..
         } = self.stored;
         if archive.is_empty() {
             return Ok(());
         }
-        let mut state;
-        let mut after;
-        if self.stored.first() < head.oldest {
-            // The entries join the archive elsewhere. What cannot be read there is a fault of its own.
-            let first = self.stored.first();
-            let Ok(step) = self.reader.step(apex, first) else {
-                return Ok(());
-            };
-            let contents = self
-                .reader
-                .contents_at(apex, first.saturating_sub(1), None)
-                .ok();
-            state = contents.map(|contents| {
-                let tree = ContentTree::of(&contents);
-                (contents, tree)
-            });
-            after = step;
-        } else {
-            let read = load::read_step(self.store, apex, *id, head.oldest);
-            let Some(step) = self.read(head.oldest, read)? else {
-                return Ok(());
-            };
-            state = self.state_before(&step)?;
-            after = step;
-        }
+        let Some((mut after, mut state)) = self.begin_of_archive()? else {
+            return Ok(());
+        };
         for entry in archive.iter().rev() {
             let read = archive::read_step(self.store, apex, *id, entry.seq);
             let Some(step) = self.read(entry.seq, read)? else {
@@ -521,6 +498,30 @@ impl<'a> Walk<'a> {
             after = step;
         }
         Ok(())
+    }
+
+    /// The oldest version that is not condensed, and the contents before it; `None` when it cannot be read. What cannot be
+    /// read in the archive elsewhere is a fault of its own.
+    fn begin_of_archive(&mut self) -> Result<Option<Begin>, StoreError> {
+        let Stored { apex, id, head, .. } = self.stored;
+        let first = self.stored.first();
+        if first == head.oldest {
+            let read = load::read_step(self.store, apex, *id, first);
+            let Some(step) = self.read(first, read)? else {
+                return Ok(None);
+            };
+            let state = self.state_before(&step)?;
+            return Ok(Some((step, state)));
+        }
+        let Ok(step) = self.reader.step(apex, first) else {
+            return Ok(None);
+        };
+        let before = self.reader.contents_at(apex, first.saturating_sub(1), None);
+        let state = before.ok().map(|contents| {
+            let tree = ContentTree::of(&contents);
+            (contents, tree)
+        });
+        Ok(Some((step, state)))
     }
 
     /// The contents before the oldest step of the history; `None` when they cannot be built.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dns::Name;
 
 use crate::Hash;
-use crate::journal::segments::segment::{Segment, Segments};
+use crate::journal::segment::{Segment, Segments};
 use crate::journal::store::{Batch, StoreError};
 use crate::journal::{Journal, step};
 

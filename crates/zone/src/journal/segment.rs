@@ -1,4 +1,10 @@
-//! The descriptions of segments, and the segments of a zone.
+//! Parts of the history that are kept elsewhere, for years.
+//!
+//! A segment is an object with consecutive versions of a zone. It has the same entries as the database has for them:
+//! steps, indexes, the contents before the first version, a head. So everything that reads the history reads it there, too.
+//! A segment is written from the database while its versions are still there, read back, and only then noted in the
+//! database. Versions of a zone with an archive leave the database only when a noted segment has them: after a crash
+//! at any point each version is in the one or in the other.
 
 use std::sync::Arc;
 
@@ -7,8 +13,7 @@ use imbl::Vector;
 
 use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{self, SEGMENT, put_counted, seal, unseal};
-use crate::journal::garbage::Garbage;
-use crate::journal::segments::objects::ObjectPlace;
+use crate::journal::segment_objects::ObjectPlace;
 use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::{Hash, Version};
 
@@ -48,14 +53,11 @@ pub struct Segment {
 
 impl Segment {
     /// The key of its description.
-    pub(in crate::journal) fn key(id: u32, first: u64) -> [u8; 13] {
-        let mut key = [SEGMENT; 13];
-        key[1..5].copy_from_slice(&id.to_be_bytes());
-        key[5..].copy_from_slice(&first.to_be_bytes());
-        key
+    pub(super) fn key(id: u32, first: u64) -> [u8; 13] {
+        codec::segment_key(id, first)
     }
 
-    pub(in crate::journal) fn encode(&self, key: &[u8]) -> Vec<u8> {
+    pub(super) fn encode(&self, key: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         for number in [
             self.first,
@@ -124,7 +126,7 @@ impl Segment {
 }
 
 /// The name of a segment's object.
-pub(in crate::journal) fn name_of(
+pub(super) fn name_of(
     apex: &Name,
     (first, last): (u64, u64),
     (first_serial, serial): (Serial, Serial),
@@ -147,8 +149,10 @@ fn escaped(name: &str) -> String {
         match octet {
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' => out.push(char::from(octet)),
             _ => {
-                use std::fmt::Write;
-                let _ = write!(out, "%{octet:02x}");
+                out.push('%');
+                for digit in [octet >> 4, octet & 15] {
+                    out.extend(char::from_digit(u32::from(digit), 16));
+                }
             }
         }
     }
@@ -157,21 +161,21 @@ fn escaped(name: &str) -> String {
 
 /// The segments of a zone, oldest first, without gaps between them.
 #[derive(Debug, Clone, Default)]
-pub(in crate::journal) struct Segments(Vector<Arc<Segment>>);
+pub(super) struct Segments(Vector<Arc<Segment>>);
 
 impl Segments {
     /// The number of the first version.
-    pub(in crate::journal) fn first(&self) -> Option<u64> {
+    pub(super) fn first(&self) -> Option<u64> {
         self.0.front().map(|segment| segment.first)
     }
 
     /// The number of the last version.
-    pub(in crate::journal) fn last(&self) -> Option<u64> {
+    pub(super) fn last(&self) -> Option<u64> {
         self.0.back().map(|segment| segment.until)
     }
 
     /// Adds the next segment. Says whether it joins.
-    pub(in crate::journal) fn push(&mut self, segment: Arc<Segment>) -> bool {
+    pub(super) fn push(&mut self, segment: Arc<Segment>) -> bool {
         let joins = { self.0.back() }.is_none_or(|last| last.until + 1 == segment.first);
         if joins {
             self.0.push_back(segment);
@@ -179,12 +183,12 @@ impl Segments {
         joins
     }
 
-    pub(in crate::journal) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Segment>> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Segment>> {
         self.0.iter()
     }
 
     /// The segment that has a version.
-    pub(in crate::journal) fn of(&self, seq: u64) -> Option<&Arc<Segment>> {
+    pub(super) fn of(&self, seq: u64) -> Option<&Arc<Segment>> {
         let place = self.0.binary_search_by(|segment| {
             if segment.until < seq {
                 std::cmp::Ordering::Less
@@ -198,7 +202,7 @@ impl Segments {
     }
 
     /// Makes this version the last one: what is after it was lost from the database. Adds the change to a batch.
-    pub(in crate::journal) fn cut(&mut self, id: u32, newest: &Version, batch: &mut Batch) {
+    pub(super) fn cut(&mut self, id: u32, newest: &Version, batch: &mut Batch) {
         while let Some(last) = self.0.back().cloned() {
             let key = Segment::key(id, last.first);
             if last.first > newest.seq {
@@ -223,10 +227,7 @@ impl Segments {
     }
 
     /// Keeps what joins a history from one version to another; gives those that do not.
-    pub(in crate::journal) fn joined(
-        self,
-        (oldest, newest): (u64, u64),
-    ) -> (Self, Vec<Arc<Segment>>) {
+    pub(super) fn joined(self, (oldest, newest): (u64, u64)) -> (Self, Vec<Arc<Segment>>) {
         let mut kept: Vector<Arc<Segment>> = Vector::new();
         let mut left = Vec::new();
         for segment in self.0.iter().rev() {
@@ -243,16 +244,8 @@ impl Segments {
     }
 }
 
-/// The descriptions of a zone's segments that begin at most with this version.
-pub(in crate::journal) fn descriptions(id: u32, seq: u64) -> Garbage {
-    Garbage {
-        low: codec::zone_key(SEGMENT, id).to_vec(),
-        high: Segment::key(id, seq + 1).to_vec(),
-    }
-}
-
 /// Reads the descriptions of a zone's segments. Damaged ones are left out: what is older then joins nothing.
-pub(in crate::journal) fn read(store: &dyn Entries, id: u32) -> Result<Segments, StoreError> {
+pub(super) fn read(store: &dyn Entries, id: u32) -> Result<Segments, StoreError> {
     let mut segments = Vector::new();
     let end = codec::zone_key(SEGMENT, id + 1);
     for entry in paged(store, &Segment::key(id, 0), &end, BATCH_ENTRIES) {

@@ -13,8 +13,8 @@ use crate::journal::archive::Archive;
 use crate::journal::codec::{self, HEAD, LARGE, ZONE};
 use crate::journal::head::Head;
 use crate::journal::reader::{ReadError, Reader};
-use crate::journal::segments::opened::{Opened, failed};
-use crate::journal::segments::segment::{Segment, Segments};
+use crate::journal::segment::{Segment, Segments};
+use crate::journal::segment_opened::{Opened, failed};
 use crate::journal::serial_floor::Losses;
 use crate::journal::store::{Entries, StoreError};
 use crate::journal::topic::Topic;
@@ -28,7 +28,7 @@ const FAULTS_MOST: usize = 100;
 
 impl Reader {
     /// Reads a version where it is. It may leave the database while it is read there: then it is read again.
-    pub(in crate::journal) fn anywhere<T>(
+    pub(super) fn anywhere<T>(
         &self,
         apex: &Name,
         seq: u64,
@@ -45,11 +45,7 @@ impl Reader {
     }
 
     /// A reader of the segment that has a version; `None` when the database has the version, or nothing has it.
-    pub(in crate::journal) fn beyond(
-        &self,
-        apex: &Name,
-        seq: u64,
-    ) -> Result<Option<Self>, ReadError> {
+    pub(super) fn beyond(&self, apex: &Name, seq: u64) -> Result<Option<Self>, ReadError> {
         let stored = self.stored(apex)?;
         let segment = stored.segments.of(seq).filter(|_| seq < stored.head.oldest);
         let reader = segment.map(|segment| self.within(&stored, segment));
@@ -57,11 +53,7 @@ impl Reader {
     }
 
     /// Like [`Self::beyond`], for contents: a segment has also those of the version before its first.
-    pub(in crate::journal) fn contents_beyond(
-        &self,
-        apex: &Name,
-        seq: u64,
-    ) -> Result<Option<Self>, ReadError> {
+    pub(super) fn contents_beyond(&self, apex: &Name, seq: u64) -> Result<Option<Self>, ReadError> {
         let stored = self.stored(apex)?;
         let is_here = seq + 1 >= stored.head.oldest;
         let segment = stored
@@ -75,7 +67,7 @@ impl Reader {
     }
 
     /// A reader of the versions of a segment alone.
-    pub(in crate::journal) fn within(
+    pub(super) fn within(
         &self,
         stored: &Stored,
         segment: &Arc<Segment>,
@@ -103,7 +95,7 @@ impl Reader {
     }
 
     /// Searches segments for a topic, as [`Self::find`] does in the database. Returns whether `call` wants more.
-    pub(in crate::journal) fn find_beyond<E: From<ReadError>>(
+    pub(super) fn find_beyond<E: From<ReadError>>(
         &self,
         stored: &Stored,
         topic: Topic,
@@ -128,7 +120,7 @@ impl Reader {
     }
 
     /// The steps of a zone in `seqs` that are only in segments, oldest first.
-    pub(in crate::journal) fn steps_beyond(
+    pub(super) fn steps_beyond(
         &self,
         stored: &Stored,
         seqs: &RangeInclusive<u64>,
@@ -153,11 +145,7 @@ impl Reader {
     }
 
     /// Serial and time of a version with which a segment begins or ends: its description has them.
-    pub(in crate::journal) fn described_moment(
-        &self,
-        stored: &Stored,
-        seq: u64,
-    ) -> Option<(Serial, u64)> {
+    pub(super) fn described_moment(&self, stored: &Stored, seq: u64) -> Option<(Serial, u64)> {
         let segment = stored.segments.of(seq)?;
         if seq == segment.first {
             return Some((segment.first_serial, segment.first_ms));
@@ -166,7 +154,7 @@ impl Reader {
     }
 
     /// Verifies the segments of a zone, oldest first, and adds what is found to the verdict about the database.
-    pub(in crate::journal) fn verify_segments(
+    pub(super) fn verify_segments(
         &self,
         stored: &Stored,
         anchors: &[Hash],

@@ -35,7 +35,7 @@ pub trait Objects: Send + Sync {
 }
 
 /// Objects that nobody can read.
-pub(in crate::journal) struct NoObjects;
+pub(super) struct NoObjects;
 
 impl Objects for NoObjects {
     fn read(&self, _: &ObjectPlace, _: Range<u64>) -> io::Result<Vec<u8>> {

@@ -8,9 +8,9 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::Hash;
-use crate::journal::segments::block_file::{Block, Index, damaged, digest_of};
-use crate::journal::segments::objects::Objects;
-use crate::journal::segments::segment::Segment;
+use crate::journal::segment::Segment;
+use crate::journal::segment_blocks::{Block, Index, damaged, digest_of};
+use crate::journal::segment_objects::Objects;
 use crate::journal::store::{Entries, Octets, StoreError};
 
 const DOING: &str = "reading the archive";
@@ -24,7 +24,7 @@ const USUAL_OCTETS: u64 = 64 << 10;
 const BLOCKS_AHEAD: usize = 16;
 
 /// What was read of segments, for all readers.
-pub(in crate::journal) struct Remote {
+pub(super) struct Remote {
     objects: Arc<dyn Objects>,
     indexes: Cache<Hash, Arc<Index>, ByOctets>,
     blocks: Cache<(Hash, usize), Arc<Block>, ByOctets>,
@@ -46,7 +46,7 @@ impl Weighter<(Hash, usize), Arc<Block>> for ByOctets {
 }
 
 impl Remote {
-    pub(in crate::journal) fn of(objects: Arc<dyn Objects>) -> Self {
+    pub(super) fn of(objects: Arc<dyn Objects>) -> Self {
         let most = |octets: u64| usize::try_from(octets / USUAL_OCTETS).unwrap_or(1);
         Self {
             objects,
@@ -56,15 +56,12 @@ impl Remote {
     }
 
     /// Where the objects are.
-    pub(in crate::journal) fn objects(&self) -> &Arc<dyn Objects> {
+    pub(super) fn objects(&self) -> &Arc<dyn Objects> {
         &self.objects
     }
 
     /// Opens a segment: its index is fetched if it is not in memory.
-    pub(in crate::journal) fn open(
-        self: &Arc<Self>,
-        segment: &Arc<Segment>,
-    ) -> Result<Opened, StoreError> {
+    pub(super) fn open(self: &Arc<Self>, segment: &Arc<Segment>) -> Result<Opened, StoreError> {
         let failed = |error| failed(segment, &error);
         let index = match self.indexes.get(&segment.digest) {
             Some(index) => index,
@@ -90,30 +87,26 @@ impl Remote {
 }
 
 /// An error of the archive, with the object's place.
-pub(in crate::journal) fn failed(segment: &Segment, error: &io::Error) -> StoreError {
+pub(super) fn failed(segment: &Segment, error: &io::Error) -> StoreError {
     let place = &segment.place;
     let (first, last) = (segment.first_serial, segment.serial);
-    match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => StoreError::Broken {
-            doing: DOING,
-            what: format!("{place}, with serials {first} to {last}: {error}"),
-        },
-        io::ErrorKind::NotFound => StoreError::Io {
-            doing: DOING,
-            source: io::Error::new(
-                error.kind(),
-                format!("{place}, with serials {first} to {last}, does not exist"),
-            ),
-        },
-        kind => StoreError::Io {
-            doing: DOING,
-            source: io::Error::new(kind, format!("{place}: {error}")),
-        },
+    let kind = error.kind();
+    if [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof].contains(&kind) {
+        let what = format!("{place}, with serials {first} to {last}: {error}");
+        return StoreError::Broken { doing: DOING, what };
+    }
+    let text = match kind == io::ErrorKind::NotFound {
+        true => format!("{place}, with serials {first} to {last}, does not exist"),
+        false => format!("{place}: {error}"),
+    };
+    StoreError::Io {
+        doing: DOING,
+        source: io::Error::new(kind, text),
     }
 }
 
 /// A segment whose entries can be read.
-pub(in crate::journal) struct Opened {
+pub(super) struct Opened {
     segment: Arc<Segment>,
     remote: Arc<Remote>,
     index: Arc<Index>,
@@ -121,12 +114,12 @@ pub(in crate::journal) struct Opened {
 
 impl Opened {
     /// The first key.
-    pub(in crate::journal) fn first_key(&self) -> Option<&[u8]> {
+    pub(super) fn first_key(&self) -> Option<&[u8]> {
         self.index.first()
     }
 
     /// Whether there may be an index entry of the topic of this key.
-    pub(in crate::journal) fn may_have(&self, key: &[u8]) -> bool {
+    pub(super) fn may_have(&self, key: &[u8]) -> bool {
         self.index.may_have(key)
     }
 
