@@ -84,8 +84,13 @@ fn busy_site() -> (Site, Process) {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let to = silent.local_addr().expect("it is bound");
     make_keys(&site);
-    let notes = "history {\n        sign key.pem\n        note log\n    }";
-    let corefile = site.corefile(&format!("cache\n    reload 2s\n    {notes}"));
+    let archive = site.path("archive");
+    fs::create_dir(&archive).expect("a folder can be made");
+    let history = format!(
+        "history {{\n        sign key.pem\n        note log\n        archive file://{}\n    }}",
+        archive.display()
+    );
+    let corefile = site.corefile(&format!("cache\n    reload 2s\n    {history}"));
     let corefile = corefile.replace(
         "allow 127.0.0.1\n",
         &format!("allow 127.0.0.1\n        to {to}\n"),
