@@ -206,7 +206,7 @@ async fn f06_a_certificate_may_be_required_of_every_client() {
 
 /// A resumed session would count though its certificate has expired or is revoked.
 #[tokio::test]
-async fn f06_no_session_is_resumed_where_client_certificates_are_verified() {
+async fn no_session_is_resumed_where_client_certificates_are_verified() {
     let authority = Authority::new();
     for (clients, want) in [
         (None, HandshakeKind::Resumed),
