@@ -257,7 +257,8 @@ impl<A: Archive> Archiving<A> {
             of_name.lines().count() + 1 >= self.versions.len(),
             "{of_name}"
         );
-        let blamed = self.ask(&["blame", NAME, "--at", &first.0.to_string()]);
+        let early = format!("{ZONE}@{}", self.versions[1].0);
+        let blamed = self.ask(&["blame", &early, NAME]);
         assert!(blamed.contains("EndpointSlice"), "{blamed}");
         let verdict: Value =
             serde_json::from_str(&self.ask(&["verify", ZONE, "-o", "json"])).unwrap();
