@@ -65,6 +65,9 @@ impl Address {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(BadAddress::Query);
         }
+        if url.scheme() != "file" && url.host_str().is_none_or(str::is_empty) {
+            return Err(BadAddress::NoBucket(url.scheme().to_owned()));
+        }
         let other = |_| BadAddress::OtherScheme(url.scheme().to_owned());
         let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(other)?;
         let (kind, prefix) = match scheme {
@@ -79,9 +82,6 @@ impl Address {
                 return Err(BadAddress::OtherScheme(url.scheme().to_owned()));
             }
         };
-        if url.scheme() != "file" && url.host_str().is_none_or(str::is_empty) {
-            return Err(BadAddress::NoBucket(url.scheme().to_owned()));
-        }
         Ok(Self { url, prefix, kind })
     }
 
