@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use archive::Stores;
 use history::{Output, Pieces, Question, Request, answer, read_at_once};
 use ops::{SystemClock, lower_priority};
-use zone::journal::{Cut, CutLimits, Journal, Objects, Reader, Retention, WallClock};
+use zone::journal::{CutLimits, Journal, Reader, Retention, WallClock};
 use zone::{Version, ZoneSet};
 use zonewright::runtime::StoredPast;
 
@@ -311,7 +311,7 @@ fn retention(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u
 }
 
 /// Moves all versions that are in no segment to the archive. Gives the longest time of one segment.
-fn move_all(journal: &mut Journal, stores: &Stores, url: &str) -> Duration {
+fn move_all(journal: &mut Journal, url: &str) -> Duration {
     let limits = CutLimits {
         versions: 10_000,
         octets: 16 << 20,
@@ -320,11 +320,11 @@ fn move_all(journal: &mut Journal, stores: &Stores, url: &str) -> Duration {
     let apex = versions::apex();
     loop {
         let start = Instant::now();
-        let Some(Cut { octets, segment }) = journal.reader().cut(&apex, url, limits).unwrap()
-        else {
+        let reader = journal.reader();
+        let Some(cut) = reader.cut(&apex, url, limits).unwrap() else {
             return slowest;
         };
-        stores.write(&segment.place, octets).unwrap();
+        let segment = reader.put(cut).unwrap();
         assert!(journal.note_segment(&apex, segment).unwrap());
         slowest = slowest.max(start.elapsed());
     }
@@ -349,12 +349,12 @@ fn archived(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u6
     let (mut journal, _) = Journal::open(dir, Arc::clone(clock)).unwrap();
     journal.set_objects(Arc::new(Stores::new()));
     journal.set_retention(&versions::apex(), kept);
-    let (mut zone, stores) = (Zone::new(&mut journal, records), Stores::new());
+    let mut zone = Zone::new(&mut journal, records);
     let mut slowest = Duration::ZERO;
     while zone.seq() < versions {
         let until = versions.min(zone.seq() + keep);
         make(&mut zone, &mut journal, until);
-        slowest = slowest.max(move_all(&mut journal, &stores, &url));
+        slowest = slowest.max(move_all(&mut journal, &url));
         settle(&mut journal);
     }
     println!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archive::Stores;
 use dns::{Name, Rdata, Rtype, Serial, Ttl};
-use zone::journal::{Cut, CutLimits, Journal, Objects, Retention};
+use zone::journal::{CutLimits, Journal, Retention};
 use zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
 
 use crate::support::process::let_pass;
@@ -82,7 +82,6 @@ fn child() {
     let folder = Path::new(&folder);
     let url = format!("file://{}/archive", folder.display());
     let (mut journal, mut version) = open(folder);
-    let stores = Stores::new();
     let mut out = std::io::stdout();
     loop {
         for _ in 0..3 {
@@ -97,9 +96,9 @@ fn child() {
             versions: 7,
             octets: usize::MAX,
         };
-        if let Some(Cut { octets, segment }) = journal.reader().cut(&apex(), &url, limits).unwrap()
-        {
-            stores.write(&segment.place, octets).unwrap();
+        let reader = journal.reader();
+        if let Some(cut) = reader.cut(&apex(), &url, limits).unwrap() {
+            let segment = reader.put(cut).unwrap();
             assert!(journal.note_segment(&apex(), segment).unwrap());
         }
         while journal.idle() {}

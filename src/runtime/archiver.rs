@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use archive::{Address, Stores};
+use archive::Address;
 use directives::config::{Config, History};
 use dns::Name;
 use history::ArchiveLine;
@@ -19,7 +19,7 @@ use ops::{Clock, Tasks, millis};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use writer::Input;
-use zone::journal::{Cut, CutLimits, Objects, ReadError, Reader, Retention, Segment};
+use zone::journal::{CutLimits, ReadError, Reader, Retention, Segment};
 
 use crate::plan::zone_settings::retention;
 
@@ -108,14 +108,8 @@ pub(crate) struct Archiver {
 /// Why a segment was not moved.
 #[derive(Debug, thiserror::Error)]
 enum NotMoved {
-    #[error("{place} cannot be {doing}: {error}", place = segment.place)]
-    Object {
-        segment: Box<Segment>,
-        doing: &'static str,
-        error: io::Error,
-    },
-    #[error("{} is not what was written to it", _0.place)]
-    Other(Box<Segment>),
+    #[error(transparent)]
+    NotPut(#[from] io::Error),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("the store cannot note it: {0}")]
@@ -127,7 +121,6 @@ impl Archiver {
     pub(crate) fn start(self, tasks: &mut Tasks) {
         let stop = tasks.cancel().clone();
         let archiver = Arc::new(self);
-        let stores = Arc::new(Stores::new());
         let cancelled = stop.clone();
         tasks.spawn_until("archive", &stop, async move {
             loop {
@@ -138,12 +131,8 @@ impl Archiver {
                 if archiver.archives.load().is_empty() {
                     continue;
                 }
-                let (archiver, stores, stop) = (
-                    Arc::clone(&archiver),
-                    Arc::clone(&stores),
-                    cancelled.clone(),
-                );
-                let turn = move || archiver.turn(&*stores, &stop);
+                let (archiver, stop) = (Arc::clone(&archiver), cancelled.clone());
+                let turn = move || archiver.turn(&stop);
                 // A panic in it is reported there, and it is tried again.
                 tokio::task::spawn_blocking(turn).await.ok();
             }
@@ -151,7 +140,7 @@ impl Archiver {
     }
 
     /// Moves what is due of all zones.
-    fn turn(&self, objects: &dyn Objects, stop: &CancellationToken) {
+    fn turn(&self, stop: &CancellationToken) {
         let archives = Arc::clone(&self.archives.load());
         self.lock().retain(|zone, _| archives.contains_key(zone));
         // A zone does not wait for the failure of each other one with the same archive.
@@ -161,7 +150,7 @@ impl Archiver {
             let now_ms = millis(self.clock.wall());
             if now_ms >= not_before_ms && !failing.contains(&archive.url) {
                 while !stop.is_cancelled() && self.is_due(zone, archive) {
-                    let moved = self.move_some(zone, archive, objects);
+                    let moved = self.move_some(zone, archive);
                     if moved.is_err() {
                         failing.insert(Arc::clone(&archive.url));
                     }
@@ -185,7 +174,6 @@ impl Archiver {
         let Some((first, newest)) = self.reader.unarchived(zone) else {
             return false;
         };
-        let unarchived_octets = self.reader.unarchived_octets(zone);
         let waiting = (newest + 1).saturating_sub(first);
         if waiting == 0 {
             return false;
@@ -196,7 +184,7 @@ impl Archiver {
             octets,
             ..
         } = archive.retention;
-        let is_large = unarchived_octets >= octets / PART;
+        let is_large = self.reader.unarchived_octets(zone) >= octets / PART;
         if waiting >= (versions / PART).clamp(1, SEGMENT_VERSIONS) || is_large {
             return true;
         }
@@ -207,33 +195,15 @@ impl Archiver {
     }
 
     /// Moves one segment. False when there was none, or it is not the next one any more.
-    fn move_some(
-        &self,
-        zone: &Name,
-        archive: &ZoneArchive,
-        objects: &dyn Objects,
-    ) -> Result<bool, NotMoved> {
+    fn move_some(&self, zone: &Name, archive: &ZoneArchive) -> Result<bool, NotMoved> {
         let limits = CutLimits {
             versions: SEGMENT_VERSIONS,
             octets: OBJECT_OCTETS,
         };
-        let cut = self.reader.cut(zone, &archive.url, limits)?;
-        let Some(Cut { octets, segment }) = cut else {
+        let Some(cut) = self.reader.cut(zone, &archive.url, limits)? else {
             return Ok(false);
         };
-        let failed = |segment: &Segment, doing, error| NotMoved::Object {
-            segment: Box::new(segment.clone()),
-            doing,
-            error,
-        };
-        objects
-            .write(&segment.place, octets.clone())
-            .map_err(|error| failed(&segment, "written", error))?;
-        let range = 0..segment.octets + 1;
-        let read = objects.read(&segment.place, range);
-        if read.map_err(|error| failed(&segment, "read back", error))? != octets {
-            return Err(NotMoved::Other(Box::new(segment)));
-        }
+        let segment = self.reader.put(cut)?;
         let (serial, place) = (segment.serial, segment.place.clone());
         let versions = segment.last - segment.first + 1;
         let is_noted = self.noted(zone, segment)?;
@@ -304,5 +274,159 @@ impl Archiver {
         line.waiting = waiting;
         line.serial = last.map(|(serial, _)| serial.encode());
         line.time_ms = last.map(|(_, time_ms)| time_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+    use dns::Serial;
+    use zone::journal::{Journal, ObjectPlace, Objects};
+    use zone::testing::contents;
+    use zone::{Candidate, Edit, MemoryLimits};
+
+    use super::*;
+
+    /// Objects in memory, which may be away.
+    #[derive(Default)]
+    struct Away {
+        is_away: AtomicBool,
+        tries: AtomicU64,
+        objects: Mutex<BTreeMap<ObjectPlace, Vec<u8>>>,
+    }
+
+    impl Objects for Away {
+        fn read(&self, place: &ObjectPlace, range: Range<u64>) -> io::Result<Vec<u8>> {
+            let objects = self.objects.lock().unwrap();
+            let at = |offset| usize::try_from(offset).unwrap();
+            let object = objects.get(place).ok_or(io::ErrorKind::NotFound)?;
+            Ok(object[at(range.start)..at(range.end)].to_vec())
+        }
+
+        fn write(&self, place: &ObjectPlace, octets: Vec<u8>) -> io::Result<()> {
+            self.tries.fetch_add(1, Ordering::Relaxed);
+            if self.is_away.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            self.objects.lock().unwrap().insert(place.clone(), octets);
+            Ok(())
+        }
+    }
+
+    /// Milliseconds since 1970 UTC, as a test sets them.
+    #[derive(Debug, Default)]
+    struct Hand(AtomicU64);
+
+    impl Clock for Hand {
+        fn now(&self) -> Instant {
+            tokio::time::Instant::now().into_std()
+        }
+
+        fn wall(&self) -> SystemTime {
+            UNIX_EPOCH + Duration::from_millis(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    fn first_version(apex: &str) -> Candidate {
+        let draft = Edit::new(&contents(apex, 5, &[])).finish();
+        let limits = MemoryLimits {
+            steps: 1,
+            octets: 1 << 10,
+        };
+        Candidate::new(None, draft, Serial::decode(7), 0, Vec::new(), limits)
+    }
+
+    const APEXES: [&str; 2] = ["a.example.", "b.example."];
+
+    /// An archiver of two zones with a version each, and the journal that notes what it moves.
+    fn archiver(
+        state: &std::path::Path,
+        tx: &mpsc::Sender<Input>,
+    ) -> (Archiver, Journal, Arc<Away>, Arc<Hand>) {
+        let (objects, clock) = (Arc::new(Away::default()), Arc::new(Hand::default()));
+        let (mut journal, _) = Journal::open(state, Arc::new(|| 0)).unwrap();
+        journal.set_objects(Arc::<Away>::clone(&objects));
+        journal.commit(APEXES.map(first_version).into()).unwrap();
+        let retention = Retention {
+            versions: 4,
+            ..Retention::DEFAULT
+        };
+        let archive = ZoneArchive {
+            url: "memory://a".into(),
+            retention,
+        };
+        let zones = APEXES.map(|apex| (apex.parse().unwrap(), archive.clone()));
+        let archiver = Archiver {
+            reader: journal.reader(),
+            inputs: tx.downgrade(),
+            archives: Arc::new(ArcSwap::from_pointee(zones.into())),
+            states: ArchiveStates::default(),
+            clock: Arc::<Hand>::clone(&clock),
+        };
+        (archiver, journal, objects, clock)
+    }
+
+    #[tokio::test]
+    async fn an_archive_that_is_away_is_tried_again_after_a_while_and_once_for_all_its_zones() {
+        let state = tempfile::tempdir().unwrap();
+        let (tx, mut inputs) = mpsc::channel(8);
+        let (archiver, mut journal, objects, clock) = archiver(state.path(), &tx);
+        let writer = std::thread::spawn(move || {
+            while let Some(input) = inputs.blocking_recv() {
+                let Input::Archived {
+                    zone,
+                    segment,
+                    asked,
+                } = input
+                else {
+                    panic!("another input");
+                };
+                let noted = journal.note_segment(&zone, *segment);
+                asked
+                    .send(noted.map_err(|error| error.to_string()))
+                    .unwrap();
+            }
+        });
+        let archiver = Arc::new(archiver);
+        let turn = async || {
+            let archiver = Arc::clone(&archiver);
+            let stop = CancellationToken::new();
+            tokio::task::spawn_blocking(move || archiver.turn(&stop))
+                .await
+                .unwrap();
+        };
+        let tries = || objects.tries.load(Ordering::Relaxed);
+        objects.is_away.store(true, Ordering::Relaxed);
+        for (wanted, why) in [
+            (1, "the second zone does not wait for the same failure"),
+            (2, "only the second zone is tried"),
+            (2, "none is"),
+        ] {
+            turn().await;
+            assert_eq!(tries(), wanted, "{why}");
+        }
+        let states = || archiver.lock().values().cloned().collect::<Vec<_>>();
+        for state in states() {
+            assert_eq!((state.failures, state.line.waiting), (1, 1));
+            assert!(state.line.error.unwrap().contains("memory://a"));
+        }
+        objects.is_away.store(false, Ordering::Relaxed);
+        let again = u64::try_from(AGAIN.as_millis()).unwrap();
+        clock.0.store(again - 1, Ordering::Relaxed);
+        turn().await;
+        assert_eq!(tries(), 2, "it is too early");
+        clock.0.store(again, Ordering::Relaxed);
+        turn().await;
+        turn().await;
+        assert_eq!(tries(), 4, "each zone has its segment, and nothing is left");
+        for state in states() {
+            assert_eq!((state.segments, state.line.waiting), (1, 0));
+            assert_eq!((state.line.serial, state.line.error), (Some(7), None));
+        }
+        drop((tx, archiver));
+        writer.join().unwrap();
     }
 }

@@ -161,41 +161,39 @@ fn store(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
         max_retries: RETRIES,
         retry_timeout: RETRY_TIME,
     };
-    let url = address.url.as_str();
+    // The builders have the same methods, but no trait.
+    macro_rules! built {
+        ($builder:ty, $key:ty, $prefixes:expr) => {{
+            let mut builder = <$builder>::new();
+            for (name, value) in environment(&$prefixes) {
+                if let Ok(key) = name.parse::<$key>() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            let builder = builder.with_url(address.url.as_str());
+            Arc::new(
+                builder
+                    .with_client_options(options)
+                    .with_retry(retries)
+                    .build()?,
+            )
+        }};
+    }
     Ok(match &address.kind {
         Kind::Folder(folder) => {
             Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true))
         }
-        Kind::S3 => {
-            let mut builder = AmazonS3Builder::new();
-            for (name, value) in environment(&["aws_"]) {
-                if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
-                    builder = builder.with_config(key, value);
-                }
-            }
-            let builder = builder.with_url(url).with_client_options(options);
-            Arc::new(builder.with_retry(retries).build()?)
-        }
-        Kind::Google => {
-            let mut builder = GoogleCloudStorageBuilder::new();
-            for (name, value) in environment(&["google_", "service_account"]) {
-                if let Ok(key) = name.parse::<GoogleConfigKey>() {
-                    builder = builder.with_config(key, value);
-                }
-            }
-            let builder = builder.with_url(url).with_client_options(options);
-            Arc::new(builder.with_retry(retries).build()?)
-        }
-        Kind::Azure => {
-            let mut builder = MicrosoftAzureBuilder::new();
-            for (name, value) in environment(&["azure_", "identity_", "msi_"]) {
-                if let Ok(key) = name.parse::<AzureConfigKey>() {
-                    builder = builder.with_config(key, value);
-                }
-            }
-            let builder = builder.with_url(url).with_client_options(options);
-            Arc::new(builder.with_retry(retries).build()?)
-        }
+        Kind::S3 => built!(AmazonS3Builder, AmazonS3ConfigKey, ["aws_"]),
+        Kind::Google => built!(
+            GoogleCloudStorageBuilder,
+            GoogleConfigKey,
+            ["google_", "service_account"]
+        ),
+        Kind::Azure => built!(
+            MicrosoftAzureBuilder,
+            AzureConfigKey,
+            ["azure_", "identity_", "msi_"]
+        ),
     })
 }
 

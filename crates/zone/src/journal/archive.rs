@@ -403,13 +403,13 @@ impl Journal {
         batch: &mut Batch,
     ) -> Vec<Garbage> {
         let mut garbage = Vec::new();
-        for leaving in leaving {
-            let Leaving {
-                seq,
-                is_early,
-                is_elsewhere,
-                is_break,
-            } = leaving;
+        for Leaving {
+            seq,
+            is_early,
+            is_elsewhere,
+            is_break,
+        } in leaving
+        {
             if is_elsewhere {
                 continue;
             }

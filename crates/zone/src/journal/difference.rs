@@ -100,7 +100,7 @@ impl Reader {
         let same = stored
             .segments
             .of(older + 1)
-            .filter(|segment| newer <= segment.last);
+            .filter(|segment| newer <= segment.until);
         if let Some(segment) = same {
             let net = self
                 .within(stored, segment)?

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use dns::{Name, Serial};
 use imbl::Vector;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{self, SEGMENT, put_counted, seal, unseal};
@@ -125,6 +126,9 @@ impl Segment {
     }
 }
 
+/// What is escaped in a zone's name that is a part of a path.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
 /// The name of a segment's object.
 pub(super) fn name_of(
     apex: &Name,
@@ -135,28 +139,11 @@ pub(super) fn name_of(
     let zone = apex.to_string();
     let zone = match zone.trim_end_matches('.') {
         "" => "root".to_owned(),
-        zone => escaped(zone),
+        zone => utf8_percent_encode(zone, &ESCAPED).to_string(),
     };
     let digest = digest.to_string();
     let short = digest.get(..16).unwrap_or(&digest);
     format!("{zone}/{first:012}-{last:012}_{first_serial}-{serial}_{short}.zws")
-}
-
-/// A zone's name as a part of a path.
-fn escaped(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for octet in name.bytes() {
-        match octet {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' => out.push(char::from(octet)),
-            _ => {
-                out.push('%');
-                for digit in [octet >> 4, octet & 15] {
-                    out.extend(char::from_digit(u32::from(digit), 16));
-                }
-            }
-        }
-    }
-    out
 }
 
 /// The segments of a zone, oldest first, without gaps between them.

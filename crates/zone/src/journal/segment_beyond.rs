@@ -14,6 +14,7 @@ use crate::journal::codec::{self, HEAD, LARGE, ZONE};
 use crate::journal::head::Head;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::segment::{Segment, Segments};
+use crate::journal::segment_blocks::damaged;
 use crate::journal::segment_opened::{Opened, failed};
 use crate::journal::serial_floor::Losses;
 use crate::journal::store::{Entries, StoreError};
@@ -94,7 +95,7 @@ impl Reader {
         })
     }
 
-    /// Searches segments for a topic, as [`Self::find`] does in the database. Returns whether `call` wants more.
+    /// Searches segments for a topic, as [`Self::find`] does in the database.
     pub(super) fn find_beyond<E: From<ReadError>>(
         &self,
         stored: &Stored,
@@ -214,23 +215,15 @@ impl Reader {
         segment: &Arc<Segment>,
         anchors: &[Hash],
     ) -> Result<Verdict, ReadError> {
-        if self
-            .digest_of(segment)
-            .map_err(|error| failed(segment, &error))?
-            != segment.digest
-        {
-            let what = format!("{} is not as it was written", segment.place);
-            return Err(StoreError::Broken {
-                doing: "verifying the archive",
-                what,
-            }
-            .into());
+        let digest = self.digest_of(segment);
+        if digest.map_err(|error| failed(segment, &error))? != segment.digest {
+            return Err(failed(segment, &damaged("it is not as it was written")).into());
         }
         self.within(stored, segment)?.verify(&stored.apex, anchors)
     }
 
-    /// The SHA-256 of a segment's object.
-    fn digest_of(&self, segment: &Segment) -> io::Result<Hash> {
+    /// The SHA-256 of a segment's object as it is now.
+    pub(super) fn digest_of(&self, segment: &Segment) -> io::Result<Hash> {
         let mut context = Context::new(&SHA256);
         let mut at = 0;
         while at < segment.octets {
@@ -251,12 +244,7 @@ impl Reader {
 
 /// The id and head in a segment, which must be those of its description.
 fn head_of(opened: &Opened, segment: &Segment, apex: &Name) -> Result<(u32, Head), StoreError> {
-    let malformed = || {
-        failed(
-            segment,
-            &io::Error::new(io::ErrorKind::InvalidData, "it is another segment"),
-        )
-    };
+    let malformed = || failed(segment, &damaged("it is another segment"));
     let id = opened
         .first_key()
         .and_then(codec::id_of)
@@ -291,7 +279,7 @@ fn fault_of(segment: &Segment, error: StoreError) -> Result<Fault, StoreError> {
         StoreError::Io { .. } => return Err(error),
     };
     Ok(Fault {
-        seq: segment.last,
+        seq: segment.until,
         serial: Some(segment.serial.encode()),
         damage,
         what: error.to_string(),

@@ -1,5 +1,7 @@
 //! Writes versions of the database as a segment.
 
+use std::io;
+
 use dns::Name;
 
 use crate::Step;
@@ -9,7 +11,7 @@ use crate::journal::index::{self, IndexKey};
 use crate::journal::large_steps::{LargeStepJob, large_key};
 use crate::journal::reader::{ReadError, Reader, unreadable};
 use crate::journal::segment::{Segment, name_of};
-use crate::journal::segment_blocks::{Writer, digest_of};
+use crate::journal::segment_blocks::{Writer, damaged, digest_of};
 use crate::journal::segment_objects::ObjectPlace;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::paged;
@@ -142,6 +144,25 @@ impl Reader {
         )))
     }
 
+    /// Writes a segment to its archive, and reads it back.
+    ///
+    /// # Errors
+    /// When it cannot be written or read, or is not what was written.
+    pub fn put(&self, cut: Cut) -> io::Result<Segment> {
+        let Cut { octets, segment } = cut;
+        let place = &segment.place;
+        let failed = |doing, error: io::Error| {
+            io::Error::new(error.kind(), format!("{place} cannot be {doing}: {error}"))
+        };
+        let written = self.remote.objects().write(place, octets);
+        written.map_err(|error| failed("written", error))?;
+        let read = self.digest_of(&segment);
+        if read.map_err(|error| failed("read back", error))? != segment.digest {
+            return Err(failed("used", damaged("it is not what was written to it")));
+        }
+        Ok(segment)
+    }
+
     /// Adds steps to a segment, from `first` to the limits.
     fn write_steps(
         &self,
@@ -200,11 +221,6 @@ impl Steps {
             while !job.portion(&step, usize::MAX, |key, value| {
                 large.push((key.to_vec(), value))
             }) {}
-            debug_assert!(
-                large
-                    .iter()
-                    .any(|(key, _)| **key == large_key(id, step.seq))
-            );
         } else {
             self.keys.extend(index::keys_of(&step, id));
         }

@@ -19,7 +19,7 @@ impl std::fmt::Display for ObjectPlace {
     }
 }
 
-/// Reads and writes objects. Calls wait for the network: they are not made on a thread that must not.
+/// Reads and writes objects. Calls wait for the network: they are not made on a thread that must not wait.
 pub trait Objects: Send + Sync {
     /// Some octets of an object; fewer when it ends before.
     ///

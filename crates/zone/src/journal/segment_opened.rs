@@ -4,14 +4,14 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{Options, OptionsBuilder, Weighter};
 
 use crate::Hash;
 use crate::journal::segment::Segment;
 use crate::journal::segment_blocks::{Block, Index, damaged, digest_of};
 use crate::journal::segment_objects::Objects;
-use crate::journal::store::{Entries, Octets, StoreError};
+use crate::journal::store::{Entries, Octets, Page, StoreError};
 
 const DOING: &str = "reading the archive";
 /// The memory for indexes, in octets.
@@ -47,11 +47,20 @@ impl Weighter<(Hash, usize), Arc<Block>> for ByOctets {
 
 impl Remote {
     pub(super) fn of(objects: Arc<dyn Objects>) -> Self {
-        let most = |octets: u64| usize::try_from(octets / USUAL_OCTETS).unwrap_or(1);
         Self {
             objects,
-            indexes: Cache::with_weighter(most(INDEXES_OCTETS), INDEXES_OCTETS, ByOctets),
-            blocks: Cache::with_weighter(most(BLOCKS_OCTETS), BLOCKS_OCTETS, ByOctets),
+            indexes: Cache::with_options(
+                within(INDEXES_OCTETS),
+                ByOctets,
+                <_>::default(),
+                <_>::default(),
+            ),
+            blocks: Cache::with_options(
+                within(BLOCKS_OCTETS),
+                ByOctets,
+                <_>::default(),
+                <_>::default(),
+            ),
         }
     }
 
@@ -84,6 +93,17 @@ impl Remote {
             index,
         })
     }
+}
+
+/// A cache of so many octets. It has one part, so that one large index may fill it.
+fn within(octets: u64) -> Options {
+    let usual = usize::try_from(octets / USUAL_OCTETS).unwrap_or(1);
+    let options = OptionsBuilder::new()
+        .shards(1)
+        .estimated_items_capacity(usual)
+        .weight_capacity(octets)
+        .build();
+    options.expect("both capacities are set")
 }
 
 /// An error of the archive, with the object's place.
@@ -167,12 +187,7 @@ impl Entries for Opened {
             .map(|(_, value)| Octets::of(value)))
     }
 
-    fn range(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+    fn range(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
         let mut found = Vec::new();
         for number in self.index.block_of(low)..self.index.blocks() {
             let block = self.block(number)?;
@@ -187,12 +202,7 @@ impl Entries for Opened {
         Ok(found)
     }
 
-    fn range_back(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+    fn range_back(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
         let mut found = Vec::new();
         for number in (0..=self.index.block_of(high)).rev() {
             let block = self.block(number)?;

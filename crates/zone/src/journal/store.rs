@@ -184,25 +184,18 @@ pub(super) enum Renewal {
 #[derive(Clone)]
 pub(super) struct Store(Arc<Shared>);
 
+/// Some entries, with their keys.
+pub(super) type Page = Result<Vec<(Octets, Octets)>, StoreError>;
+
 /// Entries in ascending order of their keys: those of the database, or of a part of it that was stored elsewhere.
 pub(super) trait Entries: Send + Sync {
     fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError>;
 
     /// At most `limit` entries from `low` to `high` (exclusive), in ascending order of keys.
-    fn range(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError>;
+    fn range(&self, low: &[u8], high: &[u8], limit: usize) -> Page;
 
     /// At most `limit` entries from `low` to `high` (exclusive), in descending order of keys.
-    fn range_back(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError>;
+    fn range_back(&self, low: &[u8], high: &[u8], limit: usize) -> Page;
 }
 
 /// The entries from `low` to `high` (exclusive), in ascending order of keys. Reads `page` of them at a time.
@@ -234,23 +227,13 @@ impl Entries for Store {
         })
     }
 
-    fn range(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+    fn range(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
         self.with("reading the database", |open| {
             first_of(open.db.range(low..high), limit)
         })
     }
 
-    fn range_back(
-        &self,
-        low: &[u8],
-        high: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Octets, Octets)>, StoreError> {
+    fn range_back(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
         self.with("reading the database", |open| {
             first_of(open.db.range(low..high).rev(), limit)
         })
