@@ -338,7 +338,8 @@ impl Requests {
         match output {
             Output::Text => {
                 writeln!(out, "{line}")?;
-                let text = line.trim_start_matches(' ');
+                // `diff` writes causes as comments.
+                let text = line.trim_start_matches([' ', ';']);
                 let Some(place) = self.of_text.get(text) else {
                     return Ok(());
                 };
@@ -537,6 +538,11 @@ mod tests {
         assert_eq!(
             text(&requests, cause),
             format!("{cause}\n        {found}\n")
+        );
+        // As `diff` has it.
+        assert_eq!(
+            text(&requests, &format!("; {}", cause.trim_start())),
+            format!("; {}\n;     {found}\n", cause.trim_start())
         );
         assert_eq!(
             text(&requests, "web. 5 IN A 192.0.2.1"),
