@@ -98,10 +98,13 @@ const OWN_OBJECTS: [&str; 3] = [
     "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes",
 ];
 
+/// The client that requests of persons are made with.
+pub const PERSON_AGENT: &str = "kubectl";
+
 /// The log of requests, in the folder.
 const AUDIT: &str = "audit.log";
-/// Each request of the limited user is logged when it arrives. So are the writes in two namespaces when they are done: with their
-/// answers in `audited`, without in `audited-briefly`.
+/// Each request of the limited user is logged when it arrives. So are the writes in some namespaces when they are done: without
+/// their answers in `audited-briefly`, with them in `audited` and in those of the story.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -111,7 +114,7 @@ rules:
   users: [zonewright]
   omitStages: [ResponseComplete]
 - level: RequestResponse
-  namespaces: [audited]
+  namespaces: [audited, shop, staging, billing, partner]
   verbs: [create, update, patch, delete, deletecollection]
 - level: Metadata
   namespaces: [audited-briefly]
@@ -226,6 +229,29 @@ impl ApiServer {
     ) -> Result<Value, Refusal> {
         let request = request(method, path, body);
         self.block_on(self.client(access).request(request))
+            .map_err(Refusal::from)
+    }
+
+    /// One request of a person, for whom the administrator acts. The log of requests has it with this id.
+    pub fn request_as(
+        &self,
+        person: &str,
+        audit_id: &str,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Value, Refusal> {
+        let mut request = request(method, path, body);
+        for (name, value) in [
+            ("impersonate-user", person),
+            ("impersonate-group", "system:masters"),
+            ("audit-id", audit_id),
+            ("user-agent", PERSON_AGENT),
+        ] {
+            let value = value.parse().expect("the tests' names are valid");
+            request.headers_mut().insert(name, value);
+        }
+        self.block_on(self.admin.request(request))
             .map_err(Refusal::from)
     }
 
