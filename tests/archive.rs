@@ -9,6 +9,7 @@ use crate::support::needs;
 use crate::support::ports::free_address;
 use crate::support::process::Process;
 use crate::support::product::{CHANGE, START, Site, ZONES, headless};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const ZONE: &str = "cluster.local.";
@@ -281,6 +282,7 @@ impl<A: Archive> Archiving<A> {
         server.terminate(START);
         // Without a server the state folder knows where the archive is.
         self.expect_all();
+        self.resume();
         self.damage();
         let mut server = self.start();
         self.publish(&mut server, 200);
@@ -316,6 +318,55 @@ impl<A: Archive> Archiving<A> {
             is_done.then_some(())
         });
         self.expect_all();
+    }
+
+    /// The verdict of `verify` with these arguments.
+    fn verdict(&self, args: &[&str]) -> Value {
+        let text = self.ask(&[&["verify", ZONE, "-o", "json"], args].concat());
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// A verification that is interrupted goes on: it does not read again what it knows to be good.
+    fn resume(&self) {
+        let file = self.site.path("good.ndjson");
+        let resumed = ["--resume", file.to_str().unwrap()];
+        let whole = self.verdict(&[]);
+        assert_eq!(self.verdict(&resumed), whole);
+        let text = fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + self.objects().len());
+        // As after an interruption in the middle of a line.
+        let (known, torn) = (lines[..2].join("\n"), &lines[2][..lines[2].len() / 2]);
+        fs::write(&file, format!("{known}\n{torn}")).unwrap();
+        let objects = self.objects();
+        let aside = self.site.path("aside");
+        for (object, is_known) in [(&objects[0], true), (&objects[1], false)] {
+            fs::rename(object, &aside).unwrap();
+            let verified = self.run(&[&["verify", ZONE], &resumed[..]].concat());
+            let text = String::from_utf8_lossy(&verified.stdout).into_owned();
+            assert_eq!(verified.status.success(), is_known, "{object:?}: {text}");
+            fs::rename(&aside, object).unwrap();
+            // The second run has seen all others.
+            fs::write(&file, format!("{known}\n{torn}")).unwrap();
+        }
+        assert_eq!(self.verdict(&resumed), whole);
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), 2 + objects.len(), "{text}");
+        let other = ["--anchor", whole["hash"].as_str().unwrap()];
+        for (args, error) in [
+            ([&resumed[..], &other].concat(), "with other hashes"),
+            (vec!["--resume", "Corefile"], "it is another file"),
+        ] {
+            let refused = self.run(&[&["verify", ZONE], &args[..]].concat());
+            let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert_eq!(refused.status.code(), Some(2), "{args:?}");
+            assert!(text.contains(error), "{args:?}: {text}");
+        }
+        assert!(
+            !fs::read_to_string(self.site.path("Corefile"))
+                .unwrap()
+                .contains("verify")
+        );
     }
 
     /// A lost, a changed and a doubled object.
@@ -358,6 +409,42 @@ impl<A: Archive> Archiving<A> {
         fs::write(&first, sound).unwrap();
         self.expect_all();
     }
+}
+
+#[test]
+fn a_long_verification_shows_how_far_it_is_on_a_terminal() {
+    if needs::lacks(&["s3", "script"]) {
+        return;
+    }
+    let mut archiving = Archiving::new(S3::start);
+    let mut server = archiving.start();
+    for number in 1..=VERSIONS {
+        archiving.publish(&mut server, number);
+    }
+    archiving.wait_until_archived(&mut server, 1);
+    server.terminate(START);
+    let s3 = archiving.archive.process.as_mut().unwrap();
+    s3.signal(Signal::STOP);
+    let line = format!(
+        "{} verify {ZONE} --state state",
+        needs::zonewright().display()
+    );
+    let mut command = Command::new(needs::program("script"));
+    command
+        .current_dir(archiving.site.path(""))
+        .envs(archiving.archive.environment())
+        .args(["-qec", &line, "/dev/null"]);
+    let log = archiving.site.path("terminal.log");
+    let mut verified = Process::spawn("verify", &mut command, &log);
+    verified.wait_for("a bar", START, || {
+        let text = fs::read_to_string(&log).unwrap();
+        text.contains("verify cluster.local. ").then_some(())
+    });
+    let s3 = archiving.archive.process.as_mut().unwrap();
+    s3.signal(Signal::CONT);
+    assert!(verified.wait_for_end(START).success());
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.contains("cluster.local.: good;"), "{text}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The answer to a question: of the running server, else of the store.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use history::{AuditError, Question, Request, answer, ask};
+use history::{AuditError, Output, Question, Request, answer, ask};
 
 use crate::cli::args::Reading;
-use crate::cli::stopped::{NOBODY, refused, stored_past};
+use crate::cli::stopped::{NOBODY, Stored, refused, stored_past};
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::Failure;
 
@@ -37,10 +38,49 @@ pub(crate) fn read_into(
         | Request::Corefiles { .. }
         | Request::Blame { .. }
         | Request::Verify { .. }
+        | Request::Parts { .. }
+        | Request::Part { .. }
         | Request::History { .. } => {
             let stored = stored_past(state, *read_only)?;
             answer(question, &stored.past, NOBODY, out).map_err(refused)
         }
+    }
+}
+
+/// Who answers several questions: a running server, or the store, which is opened once.
+pub(crate) struct Asked<'a> {
+    /// The state folder.
+    state: &'a Path,
+    /// Whether it stays as it is.
+    read_only: bool,
+    /// The store, when no server runs.
+    stored: Option<Stored>,
+}
+
+impl<'a> Asked<'a> {
+    /// Where a command reads.
+    pub(crate) fn of(reading: &'a Reading) -> Self {
+        Self {
+            state: &reading.asking.state.state,
+            read_only: reading.read_only,
+            stored: None,
+        }
+    }
+
+    /// The answer to a question.
+    pub(crate) fn answer(&mut self, request: Request, output: Output) -> Result<Vec<u8>, Failure> {
+        let question = Question { request, output };
+        let mut text = Vec::new();
+        if self.stored.is_none() {
+            match ask(self.state, &question, &mut text) {
+                Some(answered) => return answered.map(|()| text).map_err(refused),
+                None => self.stored = Some(stored_past(self.state, self.read_only)?),
+            }
+        }
+        if let Some(stored) = &self.stored {
+            answer(&question, &stored.past, NOBODY, &mut text).map_err(refused)?;
+        }
+        Ok(text)
     }
 }
 
@@ -62,6 +102,8 @@ pub(crate) fn wanted_of(question: &Question) -> Wanted {
         }
         Request::Follow(_)
         | Request::Verify { .. }
+        | Request::Parts { .. }
+        | Request::Part { .. }
         | Request::History { .. }
         | Request::Status
         | Request::Standing

@@ -296,6 +296,10 @@ pub struct VerifyWanted {
     /// With FILE or `--note`: check the signatures with this Ed25519 public key (PEM, as `openssl pkey -pubout` writes it).
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// Note in this file which segments of the archive are good, and do not read again those that it already names: a
+    /// verification that was interrupted goes on. The file is made if it is not there.
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
     /// Where to read.
     #[command(flatten)]
     pub reading: Reading,

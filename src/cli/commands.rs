@@ -12,13 +12,10 @@ use tokio::runtime::Runtime;
 use crate::cli::answered::{finish, ignore_closed, read_into, wanted_of};
 use crate::cli::args::{
     Asking, Audit, Configuration, DiffWanted, Format, HoldWanted, LogWanted, OrderWanted, Reading,
-    VerifyWanted,
 };
 use crate::cli::audit_log::name_requests;
 use crate::cli::confirm::confirm;
-use crate::cli::evidence::{Sought, is_export, read_public_key, verify_export};
 use crate::cli::follow::follow;
-use crate::cli::notes::CheckedNotes;
 use crate::cli::render::render;
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::Failure;
@@ -233,60 +230,6 @@ pub fn blame(
     reading: &Reading,
 ) -> Result<(), Failure> {
     read_audited(Request::Blame { zone, name }, audit, reading)
-}
-
-/// `verify`.
-///
-/// # Errors
-/// When there is no answer, or the history is not as it was written.
-pub fn verify(wanted: VerifyWanted) -> Result<(), Failure> {
-    let VerifyWanted {
-        target,
-        anchor: anchors,
-        note,
-        key,
-        reading,
-    } = wanted;
-    let export = target.as_deref().filter(|target| is_export(target));
-    if key.is_some() && export.is_none() && note.is_none() {
-        return Err(Failure::unusable(
-            "--key checks the manifest of an export, or notes: name manifest.json or FILE.ndjson, or --note FILE",
-        ));
-    }
-    let key = key.as_deref().map(read_public_key).transpose()?;
-    let output = reading.asking.output;
-    let notes = match note {
-        Some(file) => CheckedNotes::read(&file, key.as_ref())?,
-        None => CheckedNotes::default(),
-    };
-    let mut text = Vec::new();
-    let written = notes.write(output, &mut text);
-    written.map_err(|error| Failure::running(error.to_string()))?;
-    print(&String::from_utf8_lossy(&text))?;
-    let verified = match export {
-        Some(file) => {
-            let mut text = Vec::new();
-            let sought = Sought {
-                anchors: &anchors,
-                noted: &notes.noted,
-                // The notes have a key, and the export beside them may have none.
-                key: key.as_ref().filter(|_| notes.is_empty()),
-            };
-            let checked = verify_export(Path::new(file), &sought, output, &mut text);
-            print(&String::from_utf8_lossy(&text))?;
-            checked
-        }
-        None => {
-            let request = Request::Verify {
-                zone: target,
-                anchors,
-                noted: notes.asked()?,
-            };
-            read_history(request, &reading)
-        }
-    };
-    // What is wrong with the notes comes before what is not known of the history.
-    notes.judge().and(verified)
 }
 
 /// `status`.

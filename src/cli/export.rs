@@ -7,47 +7,19 @@ use std::path::{Path, PathBuf};
 
 use directives::config::History;
 use dns::Name;
-use history::{Follow, Manifest, Output, Question, Request, SCHEMA, answer, ask};
+use history::{Follow, Manifest, Output, Request, SCHEMA};
 use ops::{Clock, SystemClock, millis};
 use zone::signing::SigningKey;
 
+use crate::cli::answered::Asked;
 use crate::cli::args::{Asking, Configuration, ExportWanted, Reading};
 use crate::cli::commands::{load, print};
 use crate::cli::evidence::{CheckedFile, MANIFEST, signature_of};
 use crate::cli::follow::{follow, to_stdout};
-use crate::cli::stopped::{NOBODY, Stored, refused, stored_past};
 use crate::failure::Failure;
 
 /// How often an export starts again when versions leave the history meanwhile.
 const TRIES: usize = 4;
-
-/// The source of the history: a running server, or the store.
-struct Asked<'a> {
-    /// The state folder.
-    state: &'a Path,
-    /// Whether it stays as it is.
-    read_only: bool,
-    /// The store, when no server runs.
-    stored: Option<Stored>,
-}
-
-impl Asked<'_> {
-    /// The answer to a question.
-    fn answer(&mut self, request: Request, output: Output) -> Result<Vec<u8>, Failure> {
-        let question = Question { request, output };
-        let mut text = Vec::new();
-        if self.stored.is_none() {
-            match ask(self.state, &question, &mut text) {
-                Some(answered) => return answered.map(|()| text).map_err(refused),
-                None => self.stored = Some(stored_past(self.state, self.read_only)?),
-            }
-        }
-        if let Some(stored) = &self.stored {
-            answer(&question, &stored.past, NOBODY, &mut text).map_err(refused)?;
-        }
-        Ok(text)
-    }
-}
 
 /// `export`.
 ///
@@ -113,11 +85,7 @@ fn key_file_of(zones: &[String], corefile: PathBuf) -> Result<PathBuf, Failure> 
 fn asked_for<'a>(to: &Path, reading: &'a Reading) -> Result<Asked<'a>, Failure> {
     fs::create_dir_all(to)
         .map_err(|error| Failure::unusable(format!("{}: {error}", to.display())))?;
-    Ok(Asked {
-        state: &reading.asking.state.state,
-        read_only: reading.read_only,
-        stored: None,
-    })
+    Ok(Asked::of(reading))
 }
 
 /// `export --to`.

@@ -14,19 +14,21 @@ pub(crate) mod export;
 pub(crate) mod follow;
 pub(crate) mod notes;
 pub(crate) mod pages;
+pub(crate) mod progress;
 pub(crate) mod render;
 pub(crate) mod state_copy;
 pub(crate) mod stopped;
 pub(crate) mod terminal;
+pub(crate) mod verify;
 
 pub use args::{Cli, Command, Emission, Translated, parse, translate};
 pub use check::check;
 pub use commands::{
-    advance, blame, diff, hold, log, notify, print_zones, release, reload, show, status, stop,
-    verify, why,
+    advance, blame, diff, hold, log, notify, print_zones, release, reload, show, status, stop, why,
 };
 pub use doctor::doctor;
 pub use emit::emit;
 pub use export::export;
 pub use pages::{completion, man_pages};
 pub use render::{RenderedZone, render};
+pub use verify::verify;

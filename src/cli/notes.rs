@@ -15,8 +15,6 @@ use zone::signing::PublicKey;
 use crate::cli::evidence::{signature_of, unreadable, write_faults};
 use crate::failure::Failure;
 
-/// A running server takes a question of 64 KiB.
-const MOST_ASKED_OCTETS: usize = 60 << 10;
 /// The most faults that are kept.
 const FAULTS_KEPT: usize = 100;
 
@@ -114,21 +112,6 @@ impl CheckedNotes {
                 });
             }
         }
-    }
-
-    /// The versions, for a question to a server.
-    pub(crate) fn asked(&self) -> Result<Vec<Noted>, Failure> {
-        let text = serde_json::to_string(&self.noted).unwrap_or_default();
-        if text.len() > MOST_ASKED_OCTETS {
-            return Err(Failure::unusable(format!(
-                "{}: it names {} versions, more than fit into one question; cut the file into pieces with `split -l`, or \
-                 verify an exported history: zonewright verify FILE.ndjson --note {}",
-                self.file,
-                self.noted.len(),
-                self.file
-            )));
-        }
-        Ok(self.noted.clone())
     }
 
     /// Writes what is known of the notes themselves.

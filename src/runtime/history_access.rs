@@ -15,7 +15,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use writer::{HoldOrder, Input, Released, Waiting, ZonePlan};
 use zone::journal::{
-    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, Topic, Verdict,
+    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, SegmentPart, Topic,
+    Verdict,
 };
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
@@ -311,6 +312,23 @@ impl Past for StoredPast {
 
     fn verify(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError> {
         Ok(self.reader.verify(zone, anchors)?)
+    }
+
+    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError> {
+        Ok(self.reader.verify_here(zone, anchors)?)
+    }
+
+    fn segment_parts(&self, zone: &Name) -> Vec<SegmentPart> {
+        self.reader.segment_parts(zone)
+    }
+
+    fn verify_segment(
+        &self,
+        zone: &Name,
+        first: u64,
+        anchors: &[Hash],
+    ) -> Result<Verdict, AuditError> {
+        Ok(self.reader.verify_segment(zone, first, anchors)?)
     }
 
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError> {

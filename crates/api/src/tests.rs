@@ -83,6 +83,14 @@ impl Past for Empty {
         none()
     }
 
+    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<Verdict, AuditError> {
+        none()
+    }
+
+    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<Verdict, AuditError> {
+        none()
+    }
+
     fn status(&self) -> Option<Status> {
         None
     }

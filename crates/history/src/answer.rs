@@ -4,6 +4,7 @@ use std::io;
 
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
+use zone::Hash;
 use zone::journal::Archived;
 
 use crate::error::{AuditError, Output};
@@ -14,7 +15,7 @@ use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
 use crate::verify::{Anchors, Noted};
 use crate::{
-    blame, corefile, diff, export, group, log, process, show, status, verify, waiting, why,
+    blame, corefile, diff, export, group, log, parts, process, show, status, verify, waiting, why,
 };
 
 /// The end of `ZONE@held`.
@@ -94,6 +95,20 @@ pub enum Request {
         #[serde(default)]
         noted: Vec<Noted>,
     },
+    /// Lists the parts of histories that can be verified one by one.
+    Parts {
+        /// Only this zone.
+        zone: Option<String>,
+    },
+    /// Verifies a part of a history.
+    Part {
+        /// The zone.
+        zone: String,
+        /// The first version of a segment; absent for what is stored here.
+        first: Option<u64>,
+        /// The hashes to look for.
+        anchors: Vec<Hash>,
+    },
     /// Exports the history with all hashes, a page at a time.
     History {
         /// The zone.
@@ -170,9 +185,11 @@ impl Request {
             | Self::Waiting { .. }
             | Self::Blame { .. }
             | Self::Verify { .. }
+            | Self::Part { .. }
             | Self::History { .. } => true,
             // At most a little of the store; followers ask again and again.
             Self::Follow(_)
+            | Self::Parts { .. }
             | Self::Corefile { .. }
             | Self::Corefiles { .. }
             | Self::Status
@@ -198,6 +215,8 @@ impl Request {
             | Self::Corefiles { .. }
             | Self::Blame { .. }
             | Self::Verify { .. }
+            | Self::Parts { .. }
+            | Self::Part { .. }
             | Self::History { .. }
             | Self::Status
             | Self::Standing
@@ -267,25 +286,25 @@ pub fn answer(
         Request::Diff { zone, from, to } => {
             answer_diff(past, (zone, from, to.as_deref()), output, out)
         }
-        Request::Corefile { zone } => {
-            let (zone, seq) = version_of(past, zone)?;
-            corefile::show(past, &zone, seq, output, out)
-        }
+        Request::Corefile { zone } => answer_corefile(past, zone, output, out),
         Request::Corefiles { zone, from, to } => {
-            let zone = known_zone(past, zone)?;
-            let range = range_of(past, &zone, from, to.as_deref())?;
-            corefile::diff(past, &zone, range, output, out)
+            answer_corefiles(past, (zone, from, to.as_deref()), output, out)
         }
-        Request::Blame { zone, name } => {
-            let (zone, seq) = version_of(past, zone)?;
-            let name = name_in(std::slice::from_ref(&zone), name)?;
-            blame::write(past, &zone, seq, name.as_ref(), output, out)
-        }
+        Request::Blame { zone, name } => answer_blame(past, zone, name, output, out),
         Request::Verify {
             zone,
             anchors,
             noted,
         } => answer_verify(past, zone, anchors, noted, output, out),
+        Request::Parts { zone } => answer_parts(past, zone, out),
+        Request::Part {
+            zone,
+            first,
+            anchors,
+        } => {
+            let zone = Name::parse(zone)?.to_lower();
+            parts::write_part(past, &zone, *first, anchors, out)
+        }
         Request::History { zone, after } => {
             export::write(past, &known_zone(past, zone)?, *after, out)
         }
@@ -332,6 +351,54 @@ fn answer_verify(
         anchors = anchors.about(zone)?;
     }
     verify::write(past, &zones, &anchors, output, out)
+}
+
+/// Lists the parts of histories. Without a zone, nothing stored is no error: notes may be of zones that are gone.
+fn answer_parts(
+    past: &dyn Past,
+    zone: &Option<String>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    match verified(past, zone) {
+        Err(AuditError::NothingStored) => Ok(()),
+        zones => parts::write_parts(past, &zones?, out),
+    }
+}
+
+/// Explains the records of a version.
+fn answer_blame(
+    past: &dyn Past,
+    zone: &str,
+    name: &Option<String>,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (zone, seq) = version_of(past, zone)?;
+    let name = name_in(std::slice::from_ref(&zone), name)?;
+    blame::write(past, &zone, seq, name.as_ref(), output, out)
+}
+
+/// Prints the Corefile of a version.
+fn answer_corefile(
+    past: &dyn Past,
+    zone: &str,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let (zone, seq) = version_of(past, zone)?;
+    corefile::show(past, &zone, seq, output, out)
+}
+
+/// Compares the Corefiles of two versions of a zone.
+fn answer_corefiles(
+    past: &dyn Past,
+    (zone, from, to): (&str, &str, Option<&str>),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let zone = known_zone(past, zone)?;
+    let range = range_of(past, &zone, from, to)?;
+    corefile::diff(past, &zone, range, output, out)
 }
 
 /// Prints a version, or what waits to be one.

@@ -16,6 +16,7 @@ mod log;
 mod moment;
 mod order;
 mod page;
+mod parts;
 mod past;
 mod pieces;
 mod printable;
@@ -39,6 +40,7 @@ pub use evidence::{
 };
 pub use follow::{Cursor, Given};
 pub use moment::{Moment, MomentError};
+pub use parts::ZoneParts;
 pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;
 pub use requests::Requests;
@@ -49,7 +51,7 @@ pub use status::{
     ZoneLine,
 };
 pub use stream::{Piece, ReaderTimes, Streamed, Turns, stream};
-pub use verify::{Anchors, NOT_NAMED, Noted, write_file_verdict};
+pub use verify::{Anchors, NOT_NAMED, Noted, write_file_verdict, write_verdicts};
 
 #[cfg(test)]
 mod tests;

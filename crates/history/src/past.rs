@@ -6,7 +6,9 @@ use std::sync::Arc;
 use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::{Reason, Waiting};
-use zone::journal::{Acts, Archived, KeptCorefile, PartialStep, Topic, Verdict, last_of};
+use zone::journal::{
+    Acts, Archived, KeptCorefile, PartialStep, SegmentPart, Topic, Verdict, last_of,
+};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::error::AuditError;
@@ -93,6 +95,25 @@ pub trait Past {
     /// # Errors
     /// [`AuditError::Store`] when the store cannot be read. Damage is no error.
     fn verify(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError>;
+    /// Like [`Self::verify`], without the segments of an archive.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`] when the store cannot be read. Damage is no error.
+    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError>;
+    /// The segments of a zone in the archive, oldest first.
+    fn segment_parts(&self, _zone: &Name) -> Vec<SegmentPart> {
+        Vec::new()
+    }
+    /// Like [`Self::verify`], of the segment that begins with a version.
+    ///
+    /// # Errors
+    /// [`AuditError::Store`] when there is no such segment, or the archive cannot be reached. Damage is no error.
+    fn verify_segment(
+        &self,
+        zone: &Name,
+        first: u64,
+        anchors: &[Hash],
+    ) -> Result<Verdict, AuditError>;
     /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.

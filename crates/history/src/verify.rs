@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 
 use dns::Name;
 use serde::{Deserialize, Serialize};
@@ -136,7 +137,17 @@ impl Anchors {
 
     /// The hashes to look for in a zone.
     fn hashes_of(&self, zone: &Name) -> Vec<Hash> {
-        let own = self.0.iter().filter(|anchor| anchor.is_of(zone));
+        self.hashes_among(zone, 0..=u64::MAX)
+    }
+
+    /// The hashes to look for among these versions of a zone.
+    #[must_use]
+    pub fn hashes_among(&self, zone: &Name, versions: RangeInclusive<u64>) -> Vec<Hash> {
+        let may_be_there = |anchor: &&Anchor| {
+            let version = anchor.version;
+            anchor.is_of(zone) && version.is_none_or(|version| versions.contains(&version))
+        };
+        let own = self.0.iter().filter(may_be_there);
         own.map(|anchor| anchor.hash).collect()
     }
 
@@ -144,7 +155,7 @@ impl Anchors {
     ///
     /// # Errors
     /// [`AuditError::NotNoted`] when nothing of a note is left.
-    pub(super) fn about(mut self, zone: &Name) -> Result<Self, AuditError> {
+    pub fn about(mut self, zone: &Name) -> Result<Self, AuditError> {
         let has_notes = |all: &[Anchor]| all.iter().any(|anchor| anchor.version.is_some());
         let had_notes = has_notes(&self.0);
         self.0
@@ -251,6 +262,20 @@ pub(super) fn write(
         let verdict = past.verify(zone, &anchors.hashes_of(zone))?;
         found.push((zone.clone(), verdict));
     }
+    write_verdicts(found, anchors, output, out)
+}
+
+/// Writes what verifying zones found.
+///
+/// # Errors
+/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::NotAnchored`] when
+/// no version that is kept has a hash.
+pub fn write_verdicts(
+    mut found: Vec<(Name, Verdict)>,
+    anchors: &Anchors,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     let not_anchored = anchors.judge(&mut found)?;
     let mut broken = Vec::new();
     for (zone, verdict) in &found {

@@ -5,11 +5,13 @@
 use std::fmt;
 
 use dns::{Name, Serial, Soa};
+use serde::{Deserialize, Serialize};
 
 use crate::{Hash, Link, Step};
 
 /// What happened to a history that is not as it was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Damage {
     /// Bytes of a version differ from those that were written.
     Changed,

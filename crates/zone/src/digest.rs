@@ -30,6 +30,7 @@ use std::sync::Arc;
 use dns::{Name, RrRef, Rtype, Serial};
 use imbl::OrdMap;
 use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
 
 use crate::{Contents, Node};
 
@@ -45,7 +46,8 @@ const CONTENT: u8 = 2;
 const END: [u8; 64] = [0xff; 64];
 
 /// A SHA-256 hash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Hash([u8; 32]);
 
 impl Hash {
@@ -79,6 +81,20 @@ impl std::str::FromStr for Hash {
             *octet = u8::from_str_radix(pair, 16).map_err(|_| NoHash)?;
         }
         Ok(Self(octets))
+    }
+}
+
+impl From<Hash> for String {
+    fn from(hash: Hash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for Hash {
+    type Error = NoHash;
+
+    fn try_from(text: String) -> Result<Self, NoHash> {
+        text.parse()
     }
 }
 

@@ -76,6 +76,7 @@ mod tests;
 mod topic;
 mod upkeep;
 mod verify;
+mod verify_parts;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -120,6 +121,7 @@ pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;
 pub use verify::{Anchored, Fault, Verdict};
+pub use verify_parts::{SegmentPart, SegmentsVerdict};
 
 /// After this many commits in a row that failed because of damage, a new database is started.
 const DAMAGED_COMMITS: u32 = 2;

@@ -136,6 +136,7 @@ proptest! {
                 Request::Log { zone, .. } | Request::Verify { zone, .. } => zone,
                 Request::Status | Request::Why { .. } => None,
                 Request::Follow(_) | Request::History { .. } | Request::Standing
+                | Request::Parts { .. } | Request::Part { .. }
                 | Request::Reload | Request::Stop | Request::Notify { .. }
                 | Request::Order { .. } => panic!("no endpoint asks this: {request:?}"),
             },

@@ -8,7 +8,6 @@ use std::sync::{Arc, RwLock};
 use dns::{Name, Serial};
 use ring::digest::{Context, SHA256};
 
-use crate::chain::Damage;
 use crate::journal::archive::Archive;
 use crate::journal::codec::{self, HEAD, LARGE, ZONE};
 use crate::journal::head::Head;
@@ -19,13 +18,11 @@ use crate::journal::segment_opened::{Opened, failed};
 use crate::journal::serial_floor::Losses;
 use crate::journal::store::{Entries, StoreError};
 use crate::journal::topic::Topic;
-use crate::journal::{EarlyDrops, Fault, Stored, Verdict};
+use crate::journal::{EarlyDrops, Stored};
 use crate::{Hash, Step};
 
 /// The octets of an object that are hashed at once.
 const HASHED_OCTETS: u64 = 1 << 20;
-/// The most faults of segments that are reported.
-const FAULTS_MOST: usize = 100;
 
 impl Reader {
     /// Reads a version where it is. It may leave the database while it is read there: then it is read again.
@@ -154,74 +151,6 @@ impl Reader {
         (seq == segment.until).then_some((segment.serial, segment.time_ms))
     }
 
-    /// Verifies the segments of a zone, oldest first, and adds what is found to the verdict about the database.
-    pub(super) fn verify_segments(
-        &self,
-        stored: &Stored,
-        anchors: &[Hash],
-        verdict: &mut Verdict,
-    ) -> Result<(), ReadError> {
-        let mut before: Option<Hash> = None;
-        let mut sum = SegmentsSum::default();
-        for segment in stored.segments.iter() {
-            let found = self.verify_segment(stored, segment, anchors);
-            let of_segment = match found {
-                Ok(found) => found,
-                Err(ReadError::Store(error)) => {
-                    sum.faults.push(fault_of(segment, error)?);
-                    before = None;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            if before.is_some_and(|before| before != of_segment.anchor) {
-                sum.faults.push(Fault {
-                    seq: segment.first,
-                    serial: Some(segment.first_serial.encode()),
-                    damage: Damage::Chain,
-                    what: format!("{} does not follow the segment before it", segment.place),
-                });
-            }
-            before = match segment.until == segment.last {
-                true => of_segment.head,
-                false => Some(segment.hash),
-            };
-            sum.add(of_segment, segment.last - segment.until);
-        }
-        let begins = stored
-            .segments
-            .first()
-            .filter(|first| *first < stored.head.oldest);
-        if let Some(before) = before.filter(|_| begins.is_some()) {
-            let is_next = stored.segments.last() == Some(stored.head.oldest - 1)
-                && verdict.oldest.0 == stored.head.oldest
-                && verdict.unhashed == 0;
-            if is_next && verdict.anchor != before {
-                sum.faults.push(Fault {
-                    seq: stored.head.oldest,
-                    serial: verdict.oldest.1.map(Serial::encode),
-                    damage: Damage::Chain,
-                    what: "it does not follow the last version of the archive".to_owned(),
-                });
-            }
-        }
-        sum.join(verdict, stored);
-        Ok(())
-    }
-
-    fn verify_segment(
-        &self,
-        stored: &Stored,
-        segment: &Arc<Segment>,
-        anchors: &[Hash],
-    ) -> Result<Verdict, ReadError> {
-        let digest = self.digest_of(segment);
-        if digest.map_err(|error| failed(segment, &error))? != segment.digest {
-            return Err(failed(segment, &damaged("it is not as it was written")).into());
-        }
-        self.within(stored, segment)?.verify(&stored.apex, anchors)
-    }
-
     /// The SHA-256 of a segment's object as it is now.
     pub(super) fn digest_of(&self, segment: &Segment) -> io::Result<Hash> {
         let mut context = Context::new(&SHA256);
@@ -268,69 +197,5 @@ fn head_of(opened: &Opened, segment: &Segment, apex: &Name) -> Result<(u32, Head
         Ok((id, head))
     } else {
         Err(malformed())
-    }
-}
-
-/// A segment that cannot be read as a fault; an error when the archive cannot be reached.
-fn fault_of(segment: &Segment, error: StoreError) -> Result<Fault, StoreError> {
-    let damage = match &error {
-        StoreError::Broken { .. } => Damage::Changed,
-        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Damage::Lost,
-        StoreError::Io { .. } => return Err(error),
-    };
-    Ok(Fault {
-        seq: segment.until,
-        serial: Some(segment.serial.encode()),
-        damage,
-        what: error.to_string(),
-    })
-}
-
-/// The verdicts about segments together.
-#[derive(Default)]
-struct SegmentsSum {
-    first: Option<Verdict>,
-    versions: u64,
-    unhashed: u64,
-    segments: u64,
-    anchored: Vec<crate::journal::Anchored>,
-    faults: Vec<Fault>,
-}
-
-impl SegmentsSum {
-    /// Adds a segment of which the last versions, so many, do not count.
-    fn add(&mut self, verdict: Verdict, lost: u64) {
-        self.versions += verdict.versions.saturating_sub(lost);
-        self.unhashed += verdict.unhashed;
-        self.segments += 1;
-        self.anchored.extend(verdict.anchored.iter().copied());
-        let room = FAULTS_MOST.saturating_sub(self.faults.len());
-        self.faults
-            .extend(verdict.faults.iter().take(room).cloned());
-        self.first.get_or_insert(verdict);
-    }
-
-    /// Adds the segments to the verdict about the database, which may have some of their versions, too.
-    fn join(self, verdict: &mut Verdict, stored: &Stored) {
-        let twice = { stored.segments.last() }
-            .map_or(0, |last| (last + 1).saturating_sub(stored.head.oldest));
-        verdict.versions += self.versions.saturating_sub(twice);
-        verdict.unhashed = (verdict.unhashed + self.unhashed).min(verdict.versions);
-        verdict.segments = self.segments;
-        verdict.faults.extend(self.faults);
-        for anchored in self.anchored {
-            if !verdict.anchored.contains(&anchored) {
-                verdict.anchored.push(anchored);
-            }
-        }
-        if let Some(first) = self
-            .first
-            .filter(|first| first.oldest.0 < stored.head.oldest)
-        {
-            verdict.oldest = first.oldest;
-            verdict.anchor = first.anchor;
-        }
-        verdict.faults.sort();
-        verdict.faults.dedup();
     }
 }

@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 
 use dns::{Name, Serial};
+use serde::{Deserialize, Serialize};
 
 use crate::chain::{Before, Checked, Damage};
 use crate::journal::archive::Archived;
@@ -34,7 +35,7 @@ const FAULTS_KEPT: usize = 100;
 const PORTION: usize = 64;
 
 /// A version that is not as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fault {
     /// The number of the version.
     pub seq: u64,
@@ -47,7 +48,7 @@ pub struct Fault {
 }
 
 /// The result of verifying a zone's history.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Number, serial and time of the oldest kept version.
     pub oldest: (u64, Option<Serial>, u64),
@@ -75,7 +76,7 @@ pub struct Verdict {
 }
 
 /// A version with a hash that was noted elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchored {
     /// The hash.
     pub hash: Hash,
@@ -86,11 +87,12 @@ pub struct Anchored {
 }
 
 impl Reader {
-    /// Verifies the kept history of a zone, and finds the versions with these hashes. Costs a pass over the history.
+    /// Verifies the versions of a zone that are here, not in segments, and finds those with these hashes. Costs a pass over
+    /// them.
     ///
     /// # Errors
     /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
-    pub fn verify(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
+    pub fn verify_here(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
         let lost = self.losses.get(apex);
         loop {
             let stored = match (self.stored(apex), lost) {
@@ -101,7 +103,6 @@ impl Reader {
             // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
-                self.verify_segments(&stored, anchors, &mut verdict)?;
                 let newest = &stored.head;
                 verdict
                     .faults
@@ -127,10 +128,21 @@ impl Reader {
 impl Verdict {
     /// The result for a zone that lost all versions.
     fn of_nothing(lost: Lost) -> Self {
-        let serial = Some(lost.newest.encode());
+        let mut verdict = Self::unread(0, (0, lost.newest));
+        verdict.faults.push(Fault {
+            seq: 0,
+            serial: Some(lost.newest.encode()),
+            damage: Damage::Lost,
+            what: lost.to_string(),
+        });
+        verdict
+    }
+
+    /// A history of which nothing is read yet.
+    pub(super) const fn unread(oldest: u64, newest: (u64, Serial)) -> Self {
         Self {
-            oldest: (0, None, 0),
-            newest: (0, lost.newest),
+            oldest: (oldest, None, 0),
+            newest,
             versions: 0,
             unhashed: 0,
             archived: 0,
@@ -139,12 +151,7 @@ impl Verdict {
             anchor: Hash::ZERO,
             head: None,
             anchored: Vec::new(),
-            faults: vec![Fault {
-                seq: 0,
-                serial,
-                damage: Damage::Lost,
-                what: lost.to_string(),
-            }],
+            faults: Vec::new(),
         }
     }
 }
@@ -185,17 +192,8 @@ impl<'a> Walk<'a> {
             faults: BTreeSet::new(),
             missing: BTreeSet::new(),
             verdict: Verdict {
-                oldest: (head.oldest, None, 0),
-                newest: (head.seq, head.serial),
-                versions: 0,
-                unhashed: 0,
-                archived: 0,
-                condensed: 0,
-                segments: 0,
-                anchor: Hash::ZERO,
                 head: head.hash,
-                anchored: Vec::new(),
-                faults: Vec::new(),
+                ..Verdict::unread(head.oldest, (head.seq, head.serial))
             },
         }
     }

@@ -1,0 +1,59 @@
+//! `verify` in parts: each segment of the archive by itself, and what is stored here. The client asks for one part at a time,
+//! so that it can tell how far it is, and go on where it was interrupted.
+
+use std::io;
+
+use dns::Name;
+use serde::{Deserialize, Serialize};
+use zone::Hash;
+use zone::journal::SegmentPart;
+
+use crate::error::AuditError;
+use crate::past::Past;
+
+/// The parts of a zone's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneParts {
+    /// The zone.
+    pub zone: String,
+    /// The number of its oldest version; 0 for a zone that lost all of them.
+    pub oldest: u64,
+    /// The number of its newest version.
+    pub newest: u64,
+    /// Its segments, oldest first.
+    pub segments: Vec<SegmentPart>,
+}
+
+/// Writes the parts of each zone, a line of JSON.
+pub(super) fn write_parts(
+    past: &dyn Past,
+    zones: &[Name],
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    for zone in zones {
+        let (oldest, newest) = past.range(zone).unwrap_or_default();
+        let parts = ZoneParts {
+            zone: zone.to_string(),
+            oldest,
+            newest,
+            segments: past.segment_parts(zone),
+        };
+        writeln!(out, "{}", serde_json::json!(parts))?;
+    }
+    Ok(())
+}
+
+/// Verifies the segment that begins with a version, or what is stored here. Writes the verdict, a line of JSON.
+pub(super) fn write_part(
+    past: &dyn Past,
+    zone: &Name,
+    first: Option<u64>,
+    anchors: &[Hash],
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let verdict = match first {
+        Some(first) => past.verify_segment(zone, first, anchors)?,
+        None => past.verify_here(zone, anchors)?,
+    };
+    Ok(writeln!(out, "{}", serde_json::json!(verdict))?)
+}

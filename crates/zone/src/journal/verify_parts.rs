@@ -1,0 +1,226 @@
+//! Verifies a history in parts: each segment of the archive, and the versions in the database. So a verification of years
+//! can tell how far it is, and go on where it was interrupted.
+
+use std::io;
+use std::sync::Arc;
+
+use dns::{Name, Serial};
+use serde::{Deserialize, Serialize};
+
+use crate::Hash;
+use crate::chain::Damage;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::segment::Segment;
+use crate::journal::segment_blocks::damaged;
+use crate::journal::segment_opened::failed;
+use crate::journal::store::StoreError;
+use crate::journal::{Anchored, Fault, Stored, Verdict};
+
+/// The most faults of segments that are reported.
+const FAULTS_MOST: usize = 100;
+
+/// A segment, as far as its verification needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentPart {
+    /// The number of its first version.
+    pub first: u64,
+    /// The number of its last version that counts.
+    pub until: u64,
+    /// The number of its last version.
+    pub last: u64,
+    /// The serial of its first version.
+    pub first_serial: Serial,
+    /// The hash of the last version that counts; zeros when it has none.
+    pub hash: Hash,
+    /// The SHA-256 of its object.
+    pub digest: Hash,
+    /// Where the object is.
+    pub place: String,
+}
+
+impl From<&Segment> for SegmentPart {
+    fn from(segment: &Segment) -> Self {
+        Self {
+            first: segment.first,
+            until: segment.until,
+            last: segment.last,
+            first_serial: segment.first_serial,
+            hash: segment.hash,
+            digest: segment.digest,
+            place: segment.place.to_string(),
+        }
+    }
+}
+
+impl SegmentPart {
+    /// The number of its versions that count.
+    #[must_use]
+    pub const fn versions(&self) -> u64 {
+        self.until + 1 - self.first
+    }
+}
+
+impl Reader {
+    /// The segments of a zone, oldest first. None for a zone that has none or does not exist.
+    #[must_use]
+    pub fn segment_parts(&self, apex: &Name) -> Vec<SegmentPart> {
+        let Ok(stored) = self.stored(apex) else {
+            return Vec::new();
+        };
+        stored.segments.iter().map(|it| (&**it).into()).collect()
+    }
+
+    /// Verifies the segment that begins with this version, and finds the versions with these hashes. Of an object that is
+    /// damaged or lost, the verdict has a fault and no version.
+    ///
+    /// # Errors
+    /// [`ReadError`] when there is no such segment, or the archive cannot be reached.
+    pub fn verify_segment(
+        &self,
+        apex: &Name,
+        first: u64,
+        anchors: &[Hash],
+    ) -> Result<Verdict, ReadError> {
+        let stored = self.stored(apex)?;
+        let segment = { stored.segments.of(first) }.filter(|segment| segment.first == first);
+        let Some(segment) = segment else {
+            return Err(ReadError::NoVersion {
+                apex: apex.clone(),
+                seq: first,
+                oldest: stored.segments.first().unwrap_or(stored.head.oldest),
+                newest: stored.head.seq,
+            });
+        };
+        match self.verdict_of(&stored, segment, anchors) {
+            Err(ReadError::Store(error)) => {
+                let mut verdict = Verdict::unread(first, (segment.until, segment.serial));
+                verdict.faults.push(fault_of(segment, error)?);
+                Ok(verdict)
+            }
+            found => found,
+        }
+    }
+
+    fn verdict_of(
+        &self,
+        stored: &Stored,
+        segment: &Arc<Segment>,
+        anchors: &[Hash],
+    ) -> Result<Verdict, ReadError> {
+        let digest = self.digest_of(segment);
+        if digest.map_err(|error| failed(segment, &error))? != segment.digest {
+            return Err(failed(segment, &damaged("it is not as it was written")).into());
+        }
+        self.within(stored, segment)?
+            .verify_here(&stored.apex, anchors)
+    }
+
+    /// Verifies the kept history of a zone, and finds the versions with these hashes. Costs a pass over the history.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the zone does not exist, or the database or the archive fails for another reason than damage.
+    pub fn verify(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
+        let here = self.verify_here(apex, anchors)?;
+        let mut segments = SegmentsVerdict::default();
+        for part in self.segment_parts(apex) {
+            segments.add(&part, self.verify_segment(apex, part.first, anchors)?);
+        }
+        Ok(segments.join(here))
+    }
+}
+
+/// A segment that cannot be read as a fault; an error when the archive cannot be reached.
+fn fault_of(segment: &Segment, error: StoreError) -> Result<Fault, StoreError> {
+    let damage = match &error {
+        StoreError::Broken { .. } => Damage::Changed,
+        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Damage::Lost,
+        StoreError::Io { .. } => return Err(error),
+    };
+    Ok(Fault {
+        seq: segment.until,
+        serial: Some(segment.serial.encode()),
+        damage,
+        what: error.to_string(),
+    })
+}
+
+/// What was found in the segments of a zone.
+#[derive(Debug, Default)]
+pub struct SegmentsVerdict {
+    /// Of the oldest segment that could be read.
+    oldest: Option<Verdict>,
+    /// The number of the newest version.
+    until: Option<u64>,
+    /// The hash that the next version must name; `None` when it is not known.
+    before: Option<Hash>,
+    versions: u64,
+    unhashed: u64,
+    segments: u64,
+    anchored: Vec<Anchored>,
+    faults: Vec<Fault>,
+}
+
+impl SegmentsVerdict {
+    /// Adds the next segment; the oldest first.
+    pub fn add(&mut self, part: &SegmentPart, found: Verdict) {
+        self.until = Some(part.until);
+        let room = FAULTS_MOST.saturating_sub(self.faults.len());
+        self.faults.extend(found.faults.iter().take(room).cloned());
+        if found.versions == 0 {
+            self.before = None;
+            return;
+        }
+        if self.before.is_some_and(|before| before != found.anchor) {
+            self.faults.push(Fault {
+                seq: part.first,
+                serial: Some(part.first_serial.encode()),
+                damage: Damage::Chain,
+                what: format!("{} does not follow the segment before it", part.place),
+            });
+        }
+        // Versions that do not count are followed by others.
+        self.before = match part.until == part.last {
+            true => found.head,
+            false => Some(part.hash),
+        };
+        self.versions += found.versions.saturating_sub(part.last - part.until);
+        self.unhashed += found.unhashed;
+        self.segments += 1;
+        self.anchored.extend(found.anchored.iter().copied());
+        self.oldest.get_or_insert(found);
+    }
+
+    /// The verdict about the whole history: that about the database, which may have some versions of the segments, too, and
+    /// this.
+    #[must_use]
+    pub fn join(self, mut here: Verdict) -> Verdict {
+        let begins = here.oldest.0;
+        let until = self.until.unwrap_or(0);
+        let is_next = until + 1 == begins && here.unhashed == 0 && here.versions > 0;
+        if is_next && self.before.is_some_and(|before| before != here.anchor) {
+            here.faults.push(Fault {
+                seq: begins,
+                serial: here.oldest.1.map(Serial::encode),
+                damage: Damage::Chain,
+                what: "it does not follow the last version of the archive".to_owned(),
+            });
+        }
+        let twice = (until + 1).saturating_sub(begins);
+        here.versions += self.versions.saturating_sub(twice);
+        here.unhashed = (here.unhashed + self.unhashed).min(here.versions);
+        here.segments = self.segments;
+        here.faults.extend(self.faults);
+        for anchored in self.anchored {
+            if !here.anchored.contains(&anchored) {
+                here.anchored.push(anchored);
+            }
+        }
+        if let Some(oldest) = self.oldest.filter(|oldest| oldest.oldest.0 < begins) {
+            here.oldest = oldest.oldest;
+            here.anchor = oldest.anchor;
+        }
+        here.faults.sort();
+        here.faults.dedup();
+        here
+    }
+}
