@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::support::needs::{self, zonewright};
-use crate::support::process::wait_for;
+use crate::support::process::{Process, wait_for};
 use crate::support::product::{CHANGE, START, Site, cluster_ip};
 use crate::support::wire;
 use serde_json::Value;
@@ -191,5 +191,62 @@ fn an_order_about_many_records_is_confirmed_on_a_terminal() {
     );
     let text = site.ask(&["freeze", "cluster.local", "--for", "1h"]);
     assert!(!text.contains("warning"), "{text}");
+    server.terminate(START);
+}
+
+#[test]
+fn a_log_on_one_line_each_has_all_versions_and_acts() {
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let mut server = site.start_answering();
+    let serial = site.new_serial(&mut server, ZONE, 0);
+    site.manifest("db.yaml", &cluster_ip("db", 2, 80));
+    site.new_serial(&mut server, ZONE, serial);
+    site.ask(&["freeze", ZONE, "--for", "1h", "--reason", "ticket 7"]);
+    let entries = site.ask(&["log", ZONE, "--output", "json"]);
+    let text = site.ask(&["log", ZONE, "--oneline"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), entries.lines().count(), "{text}");
+    assert!(
+        lines[0].contains(" frozen") && lines[0].ends_with("reason: ticket 7"),
+        "{text}"
+    );
+    assert!(
+        lines[1].contains(" records): applied Service test/db ("),
+        "{text}"
+    );
+    let (code, text) = told(&site, &["log", ZONE, "--oneline", "--output", "json"]);
+    assert_eq!(code, Some(2), "{text}");
+    server.terminate(START);
+}
+
+#[test]
+fn a_status_that_is_watched_goes_on_over_a_restart_of_the_server() {
+    let site = Site::new();
+    let (code, text) = told(&site, &["status", "--watch"]);
+    assert_eq!(code, Some(1), "{text}");
+    let mut server = site.start_answering();
+    let mut command = Command::new(zonewright());
+    command
+        .current_dir(site.path(""))
+        .args(["status", "--watch", "1", "--state", "state"]);
+    let log = site.path("watched");
+    let mut watched = Process::spawn("status", &mut command, &log);
+    let shown = |word: &str| {
+        let text = fs::read_to_string(&log).expect("it is there");
+        text.matches(word).count()
+    };
+    let zone = "zone cluster.local. serial";
+    watched.wait_for("two reports", START, || (shown(zone) >= 2).then_some(()));
+    server.terminate(START);
+    watched.wait_for("the end", START, || {
+        (shown("no server runs") >= 1).then_some(())
+    });
+    let before = shown(zone);
+    let mut server = site.start_answering();
+    watched.wait_for("another report", START, || {
+        (shown(zone) > before).then_some(())
+    });
+    watched.kill();
     server.terminate(START);
 }

@@ -358,6 +358,9 @@ pub struct LogWanted {
     /// Print the oldest version first, then each new version at once. Starts after the serial of `--since`, if it is one.
     #[arg(long, conflicts_with_all = ["until", "read_only", "logs"])]
     pub follow: bool,
+    /// Print each version and act as one line, with its first cause and the number of the others.
+    #[arg(long, conflicts_with = "logs")]
+    pub oneline: bool,
     /// The audit logs.
     #[command(flatten)]
     pub audit: Audit,
@@ -566,6 +569,9 @@ pub enum Command {
     },
     /// Print the state of the running server: listeners, zones, serials, histories, sources, holds, secondaries and their lag.
     Status {
+        /// Print it again and again, every 2 seconds or as many as given, until it is interrupted.
+        #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u64).range(1..=3600))]
+        watch: Option<u64>,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,

@@ -1,8 +1,9 @@
 //! The commands but `run`: each one reads, prints, and ends.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use directives::config::{Loaded, Overrides, Rejected};
 use dns::Name;
@@ -16,10 +17,13 @@ use crate::cli::args::{
 use crate::cli::audit_log::name_requests;
 use crate::cli::confirm::confirm;
 use crate::cli::follow::follow;
+use crate::cli::oneline::Oneline;
 use crate::cli::render::render;
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::Failure;
 
+/// What clears a terminal: to the first line, and nothing below.
+const CLEAR: &str = "\x1b[H\x1b[2J";
 /// The file with the namespace of a pod's service account.
 const NAMESPACE_OF_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
@@ -121,9 +125,15 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
         object,
         count,
         follow,
+        oneline,
         audit,
         reading,
     } = wanted;
+    if oneline && reading.asking.output == Output::Json {
+        return Err(Failure::unusable(
+            "--oneline is for text; --output json prints each version as one line",
+        ));
+    }
     if !follow {
         let request = Request::Log {
             zone,
@@ -133,7 +143,10 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
             object,
             count,
         };
-        return read_audited(request, &audit, &reading);
+        return match oneline {
+            true => read_oneline(request, &reading),
+            false => read_audited(request, &audit, &reading),
+        };
     }
     // The command line lets no `until` stand beside it.
     let wanted = Follow {
@@ -143,11 +156,11 @@ pub fn log(wanted: LogWanted) -> Result<(), Failure> {
         object,
         ..Follow::default()
     };
-    follow_log(&wanted, &reading.asking)
+    follow_log(&wanted, oneline, &reading.asking)
 }
 
 /// `log --follow`.
-fn follow_log(wanted: &Follow, asking: &Asking) -> Result<(), Failure> {
+fn follow_log(wanted: &Follow, is_oneline: bool, asking: &Asking) -> Result<(), Failure> {
     let request = |cursor| {
         Request::Follow(Follow {
             cursor,
@@ -161,8 +174,14 @@ fn follow_log(wanted: &Follow, asking: &Asking) -> Result<(), Failure> {
     };
     let mut screen = Screen::open(shown, asking.look);
     let mut show = |versions: &[u8]| -> io::Result<bool> {
-        screen.write_all(versions)?;
-        screen.flush()?;
+        if is_oneline {
+            let mut lines = Oneline::new(&mut screen);
+            lines.write_all(versions)?;
+            lines.flush()?;
+        } else {
+            screen.write_all(versions)?;
+            screen.flush()?;
+        }
         Ok(!screen.is_closed())
     };
     follow(&asking.state.state, asking.output, &request, &mut show)
@@ -232,12 +251,48 @@ pub fn blame(
     read_audited(Request::Blame { zone, name }, audit, reading)
 }
 
-/// `status`.
+/// `status`, again and again with so many seconds between.
 ///
 /// # Errors
-/// When no server runs.
-pub fn status(asking: &Asking) -> Result<(), Failure> {
-    question(Request::Status, asking)
+/// When no server runs. One that comes back is waited for, if it ran at first.
+pub fn status(watch: Option<u64>, asking: &Asking) -> Result<(), Failure> {
+    let Some(seconds) = watch else {
+        return question(Request::Status, asking);
+    };
+    let is_screen = io::stdout().is_terminal() && asking.output == Output::Text;
+    let mut has_answered = false;
+    loop {
+        let mut text = Vec::new();
+        let reading = reading_of(asking);
+        let question = Question {
+            request: Request::Status,
+            output: asking.output,
+        };
+        match read_into(&question, &reading, &mut text) {
+            Ok(()) => has_answered = true,
+            Err(failure) if !has_answered => return Err(failure),
+            Err(failure) if asking.output == Output::Text => {
+                text = format!("{failure}\n").into_bytes();
+            }
+            // Only lines of JSON are printed.
+            Err(_) => {}
+        }
+        let start = if is_screen { CLEAR } else { "" };
+        let end = match asking.output {
+            Output::Text if !is_screen => "\n",
+            Output::Text | Output::Json => "",
+        };
+        let mut out = io::stdout().lock();
+        let written = [start.as_bytes(), &text, end.as_bytes()]
+            .iter()
+            .try_for_each(|part| out.write_all(part))
+            .and_then(|()| out.flush());
+        if let Err(error) = written {
+            return ignore_closed(error);
+        }
+        drop(out);
+        std::thread::park_timeout(Duration::from_secs(seconds));
+    }
 }
 
 /// `why`.
@@ -318,11 +373,14 @@ pub fn advance(zone: String, serial: u32, wanted: &OrderWanted) -> Result<(), Fa
 
 /// Asks the running server.
 fn question(request: Request, asking: &Asking) -> Result<(), Failure> {
-    let reading = Reading {
+    read_history(request, &reading_of(asking))
+}
+
+fn reading_of(asking: &Asking) -> Reading {
+    Reading {
         read_only: false,
         asking: asking.clone(),
-    };
-    read_history(request, &reading)
+    }
 }
 
 /// Asks the running server, else the store itself.
@@ -334,6 +392,19 @@ fn read_history(request: Request, reading: &Reading) -> Result<(), Failure> {
     let mut screen = Screen::open(wanted_of(&question), reading.asking.look);
     let answered = read_into(&question, reading, &mut screen);
     finish(answered, screen)
+}
+
+/// The same, each entry of the log as one line.
+fn read_oneline(request: Request, reading: &Reading) -> Result<(), Failure> {
+    let question = Question {
+        request,
+        output: reading.asking.output,
+    };
+    let mut screen = Screen::open(wanted_of(&question), reading.asking.look);
+    let mut lines = Oneline::new(&mut screen);
+    let answered = read_into(&question, reading, &mut lines);
+    let ended = lines.flush().or_else(ignore_closed);
+    finish(answered.and(ended), screen)
 }
 
 /// The same, with the requests of audit logs where some are named.

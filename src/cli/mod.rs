@@ -13,6 +13,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod follow;
 pub(crate) mod notes;
+pub(crate) mod oneline;
 pub(crate) mod pages;
 pub(crate) mod progress;
 pub(crate) mod render;
