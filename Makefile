@@ -47,7 +47,7 @@ docs: ## the manual as a book, in target/book
 	tools/mdbook build docs
 
 # What is shipped names its commit.
-RELEASE = ZONEWRIGHT_COMMIT=$$(git rev-parse --short=12 HEAD) ZONEWRIGHT_DATE=$$(git log -1 --format=%cs) cargo build --release --locked
+RELEASE = ZONEWRIGHT_COMMIT=$$(git rev-parse --short=12 HEAD) ZONEWRIGHT_DATE=$$(git log -1 --format=%cs) cargo build --profile dist --locked
 
 image: ## the container image, as an OCI layout in target/image
 	$(RELEASE)

@@ -2,7 +2,8 @@
 //!
 //! A zone gets a million versions through the journal's own commits; then people ask, with and without
 //! commits beside them. Then the same history is made with an archive: `HISTORY_ARCHIVE` is its address, a folder unless
-//! given. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller. Half of the
+//! given. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller, `HISTORY_PARTS` names some of `all`, `kept` and
+//! `archived`. Half of the
 //! changes hit a few owners, the others any; now and then a version changes thousands. Several versions share
 //! a commit while the history is made, as changes do that wait together; what is measured commits alone.
 
@@ -400,23 +401,16 @@ fn past_of(reader: Reader, served: &Version) -> StoredPast {
     StoredPast::of_store(reader, Some(zones), Arc::new(SystemClock))
 }
 
-fn main() {
-    let (versions, records) = (
-        size("HISTORY_VERSIONS", 1_000_000),
-        size("HISTORY_RECORDS", 100_000),
-    );
-    println!("{}", machine::describe());
+/// All versions are in the store.
+fn kept_whole(state: &Path, clock: &WallClock, versions: u64, records: u64) {
     println!("{versions} versions of {records} records:");
-    let dir = tempfile::TempDir::new_in(".").unwrap();
-    let clock: WallClock = Arc::new(|| START_MS);
     let all = Retention {
         keep: Duration::MAX,
         versions: u64::MAX,
         is_archived: false,
         octets: u64::MAX,
     };
-    let state = dir.path().join("all");
-    let (mut journal, _) = Journal::open(&state, Arc::clone(&clock)).unwrap();
+    let (mut journal, _) = Journal::open(state, Arc::clone(clock)).unwrap();
     journal.set_retention(&versions::apex(), all);
     let mut zone = Zone::new(&mut journal, records);
     make(&mut zone, &mut journal, versions);
@@ -424,7 +418,7 @@ fn main() {
     let stored = journal.reader().zone(&versions::apex()).unwrap();
     println!(
         "disk {:.0} MB for {:.0} MB, RSS {:.0} MB",
-        disk(&state),
+        disk(state),
         stored.octets as f64 / 1e6,
         rss()
     );
@@ -434,22 +428,27 @@ fn main() {
     drop(past);
     beside_a_thousand(&mut zone, &mut journal);
     journal.close().unwrap();
-    opening(&state, &clock, &zone);
-    drop(zone);
-    let state = dir.path().join("kept");
-    retention(
-        &state,
-        &clock,
-        versions,
-        records,
-        size("HISTORY_KEEP", 10_000),
+    opening(state, clock, &zone);
+}
+
+fn main() {
+    let (versions, records) = (
+        size("HISTORY_VERSIONS", 1_000_000),
+        size("HISTORY_RECORDS", 100_000),
     );
-    let state = dir.path().join("archived");
-    archived(
-        &state,
-        &clock,
-        versions,
-        records,
-        size("HISTORY_KEEP", 10_000),
-    );
+    let keep = size("HISTORY_KEEP", 10_000);
+    let parts = std::env::var("HISTORY_PARTS").unwrap_or_else(|_| "all,kept,archived".to_owned());
+    println!("{}", machine::describe());
+    let dir = tempfile::TempDir::new_in(".").unwrap();
+    let clock: WallClock = Arc::new(|| START_MS);
+    for part in parts.split(',') {
+        let state = dir.path().join(part);
+        match part {
+            "all" => kept_whole(&state, &clock, versions, records),
+            "kept" => retention(&state, &clock, versions, records, keep),
+            "archived" => archived(&state, &clock, versions, records, keep),
+            _ => panic!("HISTORY_PARTS has all, kept and archived, not {part}"),
+        }
+        std::fs::remove_dir_all(&state).unwrap();
+    }
 }

@@ -23,8 +23,8 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// Builds the image of the binary under test; what the script says last: name, size and digest. The binary is not that of a
-/// release, which is 5 MB smaller; `make image` keeps to 40 MB.
+/// Builds the image of the binary under test; what the script says last: name, size and digest. The binary is not that which
+/// is shipped, which is a quarter smaller; `make image` keeps to 40 MB.
 fn build(folder: &Path) -> String {
     let mut script = Command::new("deploy/image/build");
     script.env("MAX_MB", "52");

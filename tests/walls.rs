@@ -40,19 +40,46 @@ type Crates = BTreeMap<String, BTreeSet<String>>;
 
 /// The crates of the workspace by the names that code calls them.
 fn crates() -> Crates {
+    packages(&["--no-deps"]).iter().map(read_crate).collect()
+}
+
+/// The packages of `cargo metadata`.
+fn packages(options: &[&str]) -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
+        .args(["metadata", "--offline", "--locked", "--format-version", "1"])
+        .args(options)
         .output()
         .expect("cargo can be run");
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
-    let packages = metadata["packages"].as_array().expect("there are packages");
-    packages.iter().map(read_crate).collect()
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let packages = metadata["packages"].as_array_mut();
+    std::mem::take(packages.expect("there are packages"))
+}
+
+/// The version of Rust that a package asks for: two numbers.
+fn rust_of(package: &Value) -> Option<(u32, u32)> {
+    let mut numbers = package["rust_version"].as_str()?.split('.');
+    let mut number = || numbers.next()?.parse().ok();
+    Some((number()?, number()?))
+}
+
+#[test]
+fn the_version_of_rust_that_the_readme_names_is_enough_for_all_dependencies() {
+    // Packages of other systems are not here.
+    let here = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let all = packages(&["--filter-platform", &here]);
+    let own = |package: &&Value| package["name"] == "zonewright";
+    let ours = all.iter().find(own).and_then(rust_of);
+    let ours = ours.expect("rust-version is in Cargo.toml");
+    let newer: Vec<&Value> = all
+        .iter()
+        .filter(|package| rust_of(package) > Some(ours))
+        .map(|package| &package["id"])
+        .collect();
+    assert!(all.len() > 300 && newer.is_empty(), "{newer:?}");
+    // What our own code uses of std is clippy's `incompatible_msrv`.
+    let readme = fs::read_to_string("README.md").expect("it is there");
+    let said = format!("Rust {}.{} or later", ours.0, ours.1);
+    assert!(readme.contains(&said), "{said}");
 }
 
 /// A package of `cargo metadata`.
