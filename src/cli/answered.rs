@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use history::{AuditError, Output, Question, Request, answer, ask};
+use history::{AuditError, Output, Question, Request, ZoneParts, answer, ask};
+use serde::de::DeserializeOwned;
 
 use crate::cli::args::Reading;
 use crate::cli::stopped::{NOBODY, Stored, refused, stored_past};
@@ -82,6 +83,21 @@ impl<'a> Asked<'a> {
         }
         Ok(text)
     }
+
+    /// The parts of a history, or of all.
+    pub(crate) fn parts(&mut self, zone: Option<String>) -> Result<Vec<ZoneParts>, Failure> {
+        let text = self.answer(Request::Parts { zone }, Output::Json)?;
+        text.split(|octet| *octet == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(read_json)
+            .collect()
+    }
+}
+
+/// Reads a line of an answer.
+pub(crate) fn read_json<T: DeserializeOwned>(line: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(line)
+        .map_err(|error| Failure::running(format!("cannot read the answer: {error}")))
 }
 
 /// Ends the output of an answer.

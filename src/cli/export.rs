@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use directives::config::History;
 use dns::Name;
-use history::{Follow, Manifest, Output, Request, SCHEMA};
+use history::{Follow, Manifest, Output, Request, SCHEMA, ZoneParts};
 use ops::{Clock, SystemClock, millis};
 use zone::signing::SigningKey;
 
@@ -16,6 +16,7 @@ use crate::cli::args::{Asking, Configuration, ExportWanted, Reading};
 use crate::cli::commands::{load, print};
 use crate::cli::evidence::{CheckedFile, MANIFEST, signature_of};
 use crate::cli::follow::{follow, to_stdout};
+use crate::cli::progress::Progress;
 use crate::failure::Failure;
 
 /// How often an export starts again when versions leave the history meanwhile.
@@ -247,16 +248,21 @@ fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
     }
     let path = to.join(format!("{}.ndjson", file_stem(zone)));
     let unwritten = |error: io::Error| Failure::running(format!("{}: {error}", path.display()));
+    let parts = asked.parts(Some(zone.to_owned()))?;
+    let versions = parts.first().map_or(0, ZoneParts::versions);
     let mut page = |after| {
         let zone = zone.to_owned();
         asked.answer(Request::History { zone, after }, Output::Json)
     };
     for _ in 0..TRIES {
+        let progress = Progress::begin(format!("export {zone}"), versions);
         let mut is_whole = false;
         write_whole(&path, |file| {
-            is_whole = pages(&mut page, &mut |text| {
+            let mut write = |text: &[u8], versions| {
+                progress.add(versions);
                 file.write_all(text).map_err(unwritten)
-            })?;
+            };
+            is_whole = pages(&mut page, &mut write)?;
             Ok(())
         })?;
         if is_whole {
@@ -270,15 +276,18 @@ fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
     )))
 }
 
-/// Writes the beginning of a history and its versions, page by page; false when versions left the history in
-/// between, and what was written has a gap.
+/// Writes a page that has so many versions.
+type WritePage<'a> = dyn FnMut(&[u8], u64) -> Result<(), Failure> + 'a;
+
+/// Writes the beginning of a history and its versions, page by page, each with the number of its versions; false when
+/// versions left the history in between, and what was written has a gap.
 fn pages(
     page: &mut dyn FnMut(Option<u64>) -> Result<Vec<u8>, Failure>,
-    write: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+    write: &mut WritePage<'_>,
 ) -> Result<bool, Failure> {
     let beginning = page(None)?;
     let mut after = number_in(&beginning, "after", false)?;
-    write(&beginning)?;
+    write(&beginning, 0)?;
     loop {
         let text = page(Some(after))?;
         if text.is_empty() {
@@ -287,8 +296,9 @@ fn pages(
         if number_in(&text, "version", false)? != after + 1 {
             return Ok(false);
         }
+        let before = after;
         after = number_in(&text, "version", true)?;
-        write(&text)?;
+        write(&text, after - before)?;
     }
 }
 
@@ -326,7 +336,7 @@ mod tests {
             Ok(lines.collect::<String>().into_bytes())
         };
         let mut text = Vec::new();
-        let whole = pages(&mut page, &mut |part| {
+        let whole = pages(&mut page, &mut |part, _| {
             text.extend_from_slice(part);
             Ok(())
         });

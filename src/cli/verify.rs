@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use dns::Name;
 use history::{Anchors, AuditError, Noted, Output, Request, ZoneParts, write_verdicts};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zone::Hash;
 use zone::journal::{SegmentPart, SegmentsVerdict, Verdict};
 
-use crate::cli::answered::Asked;
+use crate::cli::answered::{Asked, read_json};
 use crate::cli::args::VerifyWanted;
 use crate::cli::commands::print;
 use crate::cli::evidence::{Sought, is_export, read_public_key, unreadable, verify_export};
@@ -102,7 +101,7 @@ struct Store<'a> {
 impl Store<'_> {
     /// Verifies the zones, and writes what was found.
     fn verify(mut self, output: Output, out: &mut dyn Write) -> Result<(), Failure> {
-        let zones = match self.parts(self.zone.clone()) {
+        let zones = match self.asked.parts(self.zone.clone()) {
             // All zones of the notes are gone.
             Ok(zones) if zones.is_empty() && !self.has_notes => {
                 return Err(refused(AuditError::NothingStored));
@@ -120,21 +119,9 @@ impl Store<'_> {
         write_verdicts(found, &self.anchors, output, out).map_err(refused)
     }
 
-    /// The zones with their parts.
-    fn parts(&mut self, zone: Option<String>) -> Result<Vec<ZoneParts>, Failure> {
-        let text = self.asked.answer(Request::Parts { zone }, Output::Json)?;
-        text.split(|octet| *octet == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(read_json)
-            .collect()
-    }
-
     /// Verifies the parts of a zone, oldest first. A segment may be added meanwhile.
     fn verdict_of(&mut self, zone: &ZoneParts) -> Result<Verdict, Failure> {
-        let progress = Progress::begin(
-            format!("verify {}", zone.zone),
-            zone.newest + 1 - zone.oldest.min(zone.newest),
-        );
+        let progress = Progress::begin(format!("verify {}", zone.zone), zone.versions());
         let mut segments = SegmentsVerdict::default();
         let mut listed = zone.segments.clone();
         let mut next = zone.oldest;
@@ -156,7 +143,7 @@ impl Store<'_> {
             let here = self.verify_part(&zone.zone, None, next..=u64::MAX)?;
             listed.clear();
             if here.oldest.0 > next {
-                let now = self.parts(Some(zone.zone.clone()))?;
+                let now = self.asked.parts(Some(zone.zone.clone()))?;
                 let added = now.into_iter().flat_map(|zone| zone.segments);
                 listed.extend(added.filter(|part| part.first >= next));
             }
@@ -195,11 +182,6 @@ impl Store<'_> {
 
 fn name_of(zone: &ZoneParts) -> Result<Name, Failure> {
     Name::parse(&zone.zone).map_err(|error| Failure::running(error.to_string()))
-}
-
-fn read_json<T: DeserializeOwned>(line: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(line)
-        .map_err(|error| Failure::running(format!("cannot read the answer: {error}")))
 }
 
 /// A segment that was verified, a line of the file.

@@ -24,6 +24,17 @@ pub struct ZoneParts {
     pub segments: Vec<SegmentPart>,
 }
 
+impl ZoneParts {
+    /// The number of its versions.
+    #[must_use]
+    pub const fn versions(&self) -> u64 {
+        match self.oldest {
+            0 => 0,
+            oldest => self.newest + 1 - oldest,
+        }
+    }
+}
+
 /// Writes the parts of each zone, a line of JSON.
 pub(super) fn write_parts(
     past: &dyn Past,
