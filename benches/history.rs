@@ -2,7 +2,8 @@
 //!
 //! A zone gets a million versions through the journal's own commits; then people ask, with and without
 //! commits beside them. Then the same history is made with an archive: `HISTORY_ARCHIVE` is its address, a folder unless
-//! given. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller, `HISTORY_PARTS` names some of `all`, `kept` and
+//! given. `HISTORY_VERSIONS`, `HISTORY_RECORDS` and `HISTORY_KEEP` make it smaller, `HISTORY_COMMITS` measures
+//! more commits, `HISTORY_PARTS` names some of `all`, `kept` and
 //! `archived`. Half of the
 //! changes hit a few owners, the others any; now and then a version changes thousands. Several versions share
 //! a commit while the history is made, as changes do that wait together; what is measured commits alone.
@@ -42,8 +43,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// How many times each question is asked.
 const ASKS: usize = 200;
-/// Commits that are measured.
-const COMMITS: usize = 2000;
+/// Commits that are measured, if `HISTORY_COMMITS` does not say it.
+const COMMITS: u64 = 2000;
+/// How often commits with and without a thousand readers take turns.
+const TURNS: usize = 4;
 /// Versions in one commit while the history is made.
 const AT_ONCE: usize = 10;
 
@@ -226,16 +229,18 @@ fn questions(past: &StoredPast, zone: &Zone) {
 
 /// What a commit costs now, one version each.
 fn commits(zone: &mut Zone, journal: &mut Journal, what: &str) {
+    line(what, commit_times(zone, journal));
+}
+
+fn commit_times(zone: &mut Zone, journal: &mut Journal) -> Vec<Duration> {
     settle(journal);
-    let times = (0..COMMITS)
-        .map(|_| {
-            let candidate = zone.change(false);
-            let start = Instant::now();
-            journal.commit(vec![candidate]).unwrap();
-            start.elapsed()
-        })
-        .collect();
-    line(what, times);
+    let one = |_| {
+        let candidate = zone.change(false);
+        let start = Instant::now();
+        journal.commit(vec![candidate]).unwrap();
+        start.elapsed()
+    };
+    (0..size("HISTORY_COMMITS", COMMITS)).map(one).collect()
 }
 
 /// Commits with and without readers.
@@ -278,12 +283,21 @@ fn beside_a_thousand(zone: &mut Zone, journal: &mut Journal) {
         (a_time(&mut random, versions), names.any(&mut random))
     };
     for (what, is_https) in [("socket", false), ("https", true)] {
-        commits(zone, journal, "commit, nobody asks");
-        let title = format!("commit, {} readers over the {what}", readers::READERS);
-        let answers = library.beside_readers(is_https, &about, || commits(zone, journal, &title));
+        // By turns, as the machine has its moods.
+        let (mut alone, mut beside, mut answers) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..TURNS {
+            alone.append(&mut commit_times(zone, journal));
+            answers += library.beside_readers(is_https, &about, || {
+                beside.append(&mut commit_times(zone, journal));
+            });
+        }
+        line("commit, nobody asks", alone);
+        line(
+            &format!("commit, {} readers over the {what}", readers::READERS),
+            beside,
+        );
         println!("{:<44} {answers} answers meanwhile", "");
     }
-    commits(zone, journal, "commit, nobody asks, again");
     library.close();
 }
 
@@ -333,11 +347,11 @@ fn move_all(journal: &mut Journal, url: &str) -> Duration {
 
 /// Most versions are in an archive: what questions cost then.
 fn archived(dir: &Path, clock: &WallClock, versions: u64, records: u64, keep: u64) {
-    let folder = dir.join("archive");
-    std::fs::create_dir_all(&folder).unwrap();
-    let url = std::env::var("HISTORY_ARCHIVE");
-    let url = url
-        .unwrap_or_else(|_| format!("file://{}", std::path::absolute(&folder).unwrap().display()));
+    let url = std::env::var("HISTORY_ARCHIVE").unwrap_or_else(|_| {
+        let folder = dir.with_extension("objects");
+        std::fs::create_dir_all(&folder).unwrap();
+        format!("file://{}", std::path::absolute(&folder).unwrap().display())
+    });
     println!(
         "{versions} versions of {records} records, {keep} of them in the store, the others at {url}:"
     );

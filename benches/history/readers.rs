@@ -1,7 +1,7 @@
 //! A thousand readers over the read socket or over HTTPS, and what a commit costs beside them.
 //!
-//! Each reader asks, waits for the answer, and asks again a second later. The readers are threads of this process with a low
-//! priority: they stand for other machines, but their TLS is paid for here.
+//! Each reader asks, waits for the answer, and asks again a second later. The readers stand for other machines, but their TLS
+//! is paid for here: they are threads of this process with a low priority, all on one core. The server has all cores.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -18,6 +18,7 @@ use history::{
 };
 use kubernetes::source::api_server::reviews::{Account, ReviewError};
 use ops::lower_priority;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use server::{TlsIdentity, TlsMaterial};
@@ -134,6 +135,9 @@ impl Library {
                 let (ended, asked) = (&ended, &asked);
                 let read = move || {
                     lower_priority();
+                    let mut cores = CpuSet::new();
+                    cores.set(0);
+                    sched_setaffinity(None, &cores).unwrap();
                     let mut https = is_https.then(|| Https::connect(self, number));
                     let mut turn = 0;
                     while !ended.load(Ordering::Relaxed) {
