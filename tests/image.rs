@@ -24,7 +24,7 @@ fn run(command: &mut Command) -> Output {
 }
 
 /// Builds the image of the binary under test; what the script says last: name, size and digest. The binary is not that which
-/// is shipped, which is a quarter smaller; `make image` keeps to 40 MB.
+/// is shipped, which is smaller; `make image` keeps to 40 MB.
 fn build(folder: &Path) -> String {
     let mut script = Command::new("deploy/image/build");
     script.env("MAX_MB", "52");

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::support::evidence::{check_with_openssl, make_keys, said};
-use crate::support::needs::{self, zonewright};
+use crate::support::needs;
 use crate::support::process::Process;
 use crate::support::product::{CHANGE, START, Site, headless};
 use crate::support::wire;
@@ -334,13 +334,15 @@ fn an_export_is_signed_with_the_key_of_a_corefile() {
 #[test]
 fn more_versions_than_a_question_takes_are_refused_with_the_fix() {
     let site = Site::new();
+    site.write("Corefile", &site.corefile(""));
+    let mut server = site.start_answering();
     let hash = "ab".repeat(32);
     let file = fs::File::create(site.path("notes")).expect("it can be made");
     let mut file = std::io::BufWriter::new(file);
     for version in 1..2000 {
         let time = "1970-01-01T00:00:00.000Z";
         let zone = json!({
-            "zone": "z.", "version": version, "serial": version, "time": time, "timeMs": 0, "hash": hash,
+            "zone": "cluster.local.", "version": version, "serial": version, "time": time, "timeMs": 0, "hash": hash,
         });
         let note = json!({
             "form": "zonewright note 1", "key": hash, "server": "s", "time": time, "timeMs": 0, "zones": [zone],
@@ -349,12 +351,8 @@ fn more_versions_than_a_question_takes_are_refused_with_the_fix() {
         writeln!(file, "{{\"note\":{note},\"signature\":\"{signature}\"}}").expect("it is written");
     }
     drop(file);
-    let mut command = Command::new(zonewright());
-    command.args(["verify", "--note", "notes"]);
-    let output = command
-        .current_dir(site.path(""))
-        .output()
-        .expect("it runs");
+    let output = site.run(&["verify", "--note", "notes", "--state", "state"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("split -l"), "{}", said(&output));
+    server.terminate(START);
 }

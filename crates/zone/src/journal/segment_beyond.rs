@@ -71,7 +71,8 @@ impl Reader {
         segment: &Arc<Segment>,
     ) -> Result<Self, StoreError> {
         let opened = self.remote.open(segment)?;
-        let head = head_of(&opened, segment, &stored.apex)?;
+        let read = |opened: &_| head_of(opened, segment, &stored.apex);
+        let head = opened.head(&stored.apex, read)?;
         let zone = Stored {
             apex: stored.apex.clone(),
             id: head.0,

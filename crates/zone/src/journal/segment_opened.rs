@@ -2,12 +2,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use dns::Name;
 use quick_cache::sync::Cache;
 use quick_cache::{Options, OptionsBuilder, Weighter};
 
 use crate::Hash;
+use crate::journal::head::Head;
 use crate::journal::segment::Segment;
 use crate::journal::segment_blocks::{Block, Index, damaged, digest_of};
 use crate::journal::segment_objects::Objects;
@@ -26,16 +28,23 @@ const BLOCKS_AHEAD: usize = 16;
 /// What was read of segments, for all readers.
 pub(super) struct Remote {
     objects: Arc<dyn Objects>,
-    indexes: Cache<Hash, Arc<Index>, ByOctets>,
+    segments: Cache<Hash, Arc<Known>, ByOctets>,
     blocks: Cache<(Hash, usize), Arc<Block>, ByOctets>,
+}
+
+/// What is known of a segment that was opened.
+struct Known {
+    index: Index,
+    /// The zone that it is of, with its id and head there. Read when they are needed.
+    zone: OnceLock<(Name, u32, Head)>,
 }
 
 #[derive(Clone)]
 struct ByOctets;
 
-impl Weighter<Hash, Arc<Index>> for ByOctets {
-    fn weight(&self, _: &Hash, index: &Arc<Index>) -> u64 {
-        index.weight()
+impl Weighter<Hash, Arc<Known>> for ByOctets {
+    fn weight(&self, _: &Hash, known: &Arc<Known>) -> u64 {
+        known.index.weight()
     }
 }
 
@@ -49,7 +58,7 @@ impl Remote {
     pub(super) fn of(objects: Arc<dyn Objects>) -> Self {
         Self {
             objects,
-            indexes: Cache::with_options(
+            segments: Cache::with_options(
                 within(INDEXES_OCTETS),
                 ByOctets,
                 <_>::default(),
@@ -72,8 +81,8 @@ impl Remote {
     /// Opens a segment: its index is fetched if it is not in memory.
     pub(super) fn open(self: &Arc<Self>, segment: &Arc<Segment>) -> Result<Opened, StoreError> {
         let failed = |error| failed(segment, &error);
-        let index = match self.indexes.get(&segment.digest) {
-            Some(index) => index,
+        let known = match self.segments.get(&segment.digest) {
+            Some(known) => known,
             None => {
                 let range = segment.index_at..segment.octets;
                 let end = self.objects.read(&segment.place, range).map_err(failed)?;
@@ -82,15 +91,18 @@ impl Remote {
                     return Err(failed(error));
                 }
                 let index = Index::read(&end, segment.index_at).map_err(failed)?;
-                let index = Arc::new(index);
-                self.indexes.insert(segment.digest, Arc::clone(&index));
-                index
+                let known = Arc::new(Known {
+                    index,
+                    zone: OnceLock::new(),
+                });
+                self.segments.insert(segment.digest, Arc::clone(&known));
+                known
             }
         };
         Ok(Opened {
             segment: Arc::clone(segment),
             remote: Arc::clone(self),
-            index,
+            known,
         })
     }
 }
@@ -129,18 +141,36 @@ pub(super) fn failed(segment: &Segment, error: &io::Error) -> StoreError {
 pub(super) struct Opened {
     segment: Arc<Segment>,
     remote: Arc<Remote>,
-    index: Arc<Index>,
+    known: Arc<Known>,
 }
 
 impl Opened {
     /// The first key.
     pub(super) fn first_key(&self) -> Option<&[u8]> {
-        self.index.first()
+        self.known.index.first()
+    }
+
+    /// The id and head that a zone has in the segment; `read` gives them the first time.
+    pub(super) fn head(
+        &self,
+        apex: &Name,
+        read: impl FnOnce(&Self) -> Result<(u32, Head), StoreError>,
+    ) -> Result<(u32, Head), StoreError> {
+        match self.known.zone.get() {
+            Some((known, id, head)) if known == apex => Ok((*id, head.clone())),
+            Some(_) | None => {
+                let (id, head) = read(self)?;
+                // Another reader may have been first.
+                let zone = (apex.clone(), id, head.clone());
+                let _known = self.known.zone.set(zone);
+                Ok((id, head))
+            }
+        }
     }
 
     /// Whether there may be an index entry of the topic of this key.
     pub(super) fn may_have(&self, key: &[u8]) -> bool {
-        self.index.may_have(key)
+        self.known.index.may_have(key)
     }
 
     fn block(&self, number: usize) -> Result<Arc<Block>, StoreError> {
@@ -151,7 +181,7 @@ impl Opened {
         }
         let goes_on = number > 0 && blocks.peek(&key(number - 1)).is_some();
         let count = if goes_on { BLOCKS_AHEAD } else { 1 };
-        let numbers = number..self.index.blocks().min(number + count);
+        let numbers = number..self.known.index.blocks().min(number + count);
         let fetched = self
             .fetched(numbers)
             .map_err(|error| failed(&self.segment, &error))?;
@@ -166,10 +196,15 @@ impl Opened {
     }
 
     fn fetched(&self, numbers: Range<usize>) -> io::Result<Vec<Arc<Block>>> {
-        let range = self.index.range(numbers.clone());
+        let range = self.known.index.range(numbers.clone());
         let offset = range.start;
         let octets = self.remote.objects.read(&self.segment.place, range)?;
-        let block = |number| self.index.block(number, &octets, offset).map(Arc::new);
+        let block = |number| {
+            self.known
+                .index
+                .block(number, &octets, offset)
+                .map(Arc::new)
+        };
         numbers.map(block).collect()
     }
 }
@@ -180,7 +215,7 @@ fn octets_of((key, value): (&[u8], &[u8])) -> (Octets, Octets) {
 
 impl Entries for Opened {
     fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
-        let block = self.block(self.index.block_of(key))?;
+        let block = self.block(self.known.index.block_of(key))?;
         let found = block.entry(block.below(key));
         Ok(found
             .filter(|(it, _)| *it == key)
@@ -189,7 +224,7 @@ impl Entries for Opened {
 
     fn range(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
         let mut found = Vec::new();
-        for number in self.index.block_of(low)..self.index.blocks() {
+        for number in self.known.index.block_of(low)..self.known.index.blocks() {
             let block = self.block(number)?;
             let end = block.below(high);
             let room = limit - found.len();
@@ -204,7 +239,7 @@ impl Entries for Opened {
 
     fn range_back(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
         let mut found = Vec::new();
-        for number in (0..=self.index.block_of(high)).rev() {
+        for number in (0..=self.known.index.block_of(high)).rev() {
             let block = self.block(number)?;
             let begin = block.below(low);
             let room = limit - found.len();
