@@ -1,6 +1,6 @@
 # What people and machines run. `make test` prepares a bare Debian 12 with Rust and Go by itself.
 
-.PHONY: help quick test lint bench docs image chart deb rpm interop cluster crash compare handlers abuse soak tenants tools coredns advisories clean-tools
+.PHONY: help quick test lint bench docs dist image chart deb rpm release interop cluster crash compare handlers abuse soak tenants tools coredns advisories clean-tools
 .NOTPARALLEL:
 
 help: ## this list
@@ -47,22 +47,23 @@ docs: ## the manual as a book, in target/book
 	tools/mdbook build docs
 
 # What is shipped names its commit.
-RELEASE = ZONEWRIGHT_COMMIT=$$(git rev-parse --short=12 HEAD) ZONEWRIGHT_DATE=$$(git log -1 --format=%cs) cargo build --profile dist --locked
+dist: ## the program of images, packages and releases, in target/dist
+	ZONEWRIGHT_COMMIT=$$(git rev-parse --short=12 HEAD) ZONEWRIGHT_DATE=$$(git log -1 --format=%cs) cargo build --profile dist --locked
 
-image: ## the container image, as an OCI layout in target/image
-	$(RELEASE)
-	tools/with-tools umoci deploy/image/build
+image: dist ## the container image, as an OCI layout in target/image
+	tools/with-tools umoci,python deploy/image/build
 
 chart: ## the Helm chart, as an archive in target/chart
 	tools/with-tools helm4 target/tools/bin/helm4 package --destination target/chart deploy/chart/zonewright
 
-deb: ## the Debian package, in target/package
-	$(RELEASE)
-	tools/with-tools nfpm,binutils deploy/package/build deb
+deb: dist ## the Debian package, in target/package
+	tools/with-tools nfpm,binutils,python deploy/package/build deb
 
-rpm: ## the RPM package, in target/package
-	$(RELEASE)
-	tools/with-tools nfpm,binutils deploy/package/build rpm
+rpm: dist ## the RPM package, in target/package
+	tools/with-tools nfpm,binutils,python deploy/package/build rpm
+
+release: ## all that a release consists of, in target/release-VERSION, and its tag (NO_TAG=1: none); pushes nothing
+	tools/release
 
 tools: ## builds kube-apiserver, etcd and kubectl into target/tools/bin (about 6 minutes, once)
 	tools/go-tools apiserver

@@ -73,6 +73,7 @@ mod operating;
 mod orders;
 mod packages;
 mod promise;
+mod release;
 mod reload;
 mod sandbox;
 mod schemas;
