@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use dns::Name;
@@ -124,14 +123,17 @@ impl Store<'_> {
         let progress = Progress::begin(format!("verify {}", zone.zone), zone.versions());
         let mut segments = SegmentsVerdict::default();
         let mut listed = zone.segments.clone();
-        let mut next = zone.oldest;
+        // The versions of segments, from the first one up to the next one. The old part of the history is before them.
+        let first = zone.segments.first().map_or(zone.oldest, |it| it.first);
+        let mut next = first;
         loop {
             for part in &listed {
                 let verdict = match self.sound.verdict_of(&zone.zone, part) {
                     Some(known) => known,
                     None => {
-                        let range = part.first..=part.last;
-                        let found = self.verify_part(&zone.zone, Some(part.first), range)?;
+                        // The first version names the hash of the one before it.
+                        let is_there = |version| part.first <= version + 1 && version <= part.last;
+                        let found = self.verify_part(&zone.zone, Some(part.first), &is_there)?;
                         self.sound.add(&zone.zone, part, &found)?;
                         found
                     }
@@ -140,7 +142,8 @@ impl Store<'_> {
                 progress.add(part.versions());
                 next = part.until + 1;
             }
-            let here = self.verify_part(&zone.zone, None, next..=u64::MAX)?;
+            let is_here = |version| version < first || next <= version + 1;
+            let here = self.verify_part(&zone.zone, None, &is_here)?;
             listed.clear();
             if here.oldest.0 > next {
                 let now = self.asked.parts(Some(zone.zone.clone()))?;
@@ -153,17 +156,15 @@ impl Store<'_> {
         }
     }
 
-    /// Verifies a segment, or what is stored here, with these versions.
+    /// Verifies a segment, or what is stored here; `is_there` says which versions may be there.
     fn verify_part(
         &mut self,
         zone: &str,
         first: Option<u64>,
-        versions: RangeInclusive<u64>,
+        is_there: &dyn Fn(u64) -> bool,
     ) -> Result<Verdict, Failure> {
         let name = Name::parse(zone).map_err(|error| Failure::running(error.to_string()))?;
-        // The first version names the hash of the one before it.
-        let versions = versions.start().saturating_sub(1)..=*versions.end();
-        let anchors = self.anchors.hashes_among(&name, versions);
+        let anchors = self.anchors.hashes_among(&name, is_there);
         if anchors.len() > MOST_HASHES {
             return Err(Failure::unusable(format!(
                 "{} hashes of {zone} are more than fit into one question; cut the file of notes into pieces with `split -l`, \

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::RangeInclusive;
 
 use dns::Name;
 use serde::{Deserialize, Serialize};
@@ -137,16 +136,14 @@ impl Anchors {
 
     /// The hashes to look for in a zone.
     fn hashes_of(&self, zone: &Name) -> Vec<Hash> {
-        self.hashes_among(zone, 0..=u64::MAX)
+        self.hashes_among(zone, &|_| true)
     }
 
-    /// The hashes to look for among these versions of a zone.
+    /// The hashes to look for among the versions of a zone with certain numbers.
     #[must_use]
-    pub fn hashes_among(&self, zone: &Name, versions: RangeInclusive<u64>) -> Vec<Hash> {
-        let may_be_there = |anchor: &&Anchor| {
-            let version = anchor.version;
-            anchor.is_of(zone) && version.is_none_or(|version| versions.contains(&version))
-        };
+    pub fn hashes_among(&self, zone: &Name, is_there: &dyn Fn(u64) -> bool) -> Vec<Hash> {
+        let may_be_there =
+            |anchor: &&Anchor| anchor.is_of(zone) && anchor.version.is_none_or(is_there);
         let own = self.0.iter().filter(may_be_there);
         own.map(|anchor| anchor.hash).collect()
     }
