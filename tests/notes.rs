@@ -1,7 +1,6 @@
 //! Signed notes of the newest hashes: in a file and in the log, kept elsewhere, and compared with the history later.
 
 use std::fs;
-use std::io::Write;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -331,28 +330,89 @@ fn an_export_is_signed_with_the_key_of_a_corefile() {
     server.terminate(START);
 }
 
+/// A line with a note of one version. Its signature is none.
+fn unsigned_line(version: u64, serial: u64, hash: &str) -> String {
+    let time = "1970-01-01T00:00:00.000Z";
+    let zone = json!({
+        "zone": "cluster.local.", "version": version, "serial": serial, "time": time, "timeMs": 0, "hash": hash,
+    });
+    let note = json!({
+        "form": "zonewright note 1", "key": "ab".repeat(32), "server": "s", "time": time, "timeMs": 0, "zones": [zone],
+    });
+    let signature = format!("{}==", "A".repeat(86));
+    format!("{{\"note\":{note},\"signature\":\"{signature}\"}}\n")
+}
+
 #[test]
 fn more_versions_than_a_question_takes_are_refused_with_the_fix() {
     let site = Site::new();
     site.write("Corefile", &site.corefile(""));
     let mut server = site.start_answering();
     let hash = "ab".repeat(32);
-    let file = fs::File::create(site.path("notes")).expect("it can be made");
-    let mut file = std::io::BufWriter::new(file);
-    for version in 1..2000 {
-        let time = "1970-01-01T00:00:00.000Z";
-        let zone = json!({
-            "zone": "cluster.local.", "version": version, "serial": version, "time": time, "timeMs": 0, "hash": hash,
-        });
-        let note = json!({
-            "form": "zonewright note 1", "key": hash, "server": "s", "time": time, "timeMs": 0, "zones": [zone],
-        });
-        let signature = format!("{}==", "A".repeat(86));
-        writeln!(file, "{{\"note\":{note},\"signature\":\"{signature}\"}}").expect("it is written");
-    }
-    drop(file);
+    let lines = (1..2000).map(|version| unsigned_line(version, version, &hash));
+    site.write("notes", &lines.collect::<String>());
     let output = site.run(&["verify", "--note", "notes", "--state", "state"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("split -l"), "{}", said(&output));
     server.terminate(START);
+}
+
+/// Versions of two namespaces in turn, more than are kept: adjacent ones of one namespace would be condensed.
+#[test]
+fn noted_versions_of_the_old_part_of_the_history_are_looked_for() {
+    let site = Site::new();
+    site.write(
+        "Corefile",
+        &site.corefile("history {\n        versions 3\n    }"),
+    );
+    let twin =
+        |hosts: &[u8]| headless("twin", 2, hosts).replace("namespace: test", "namespace: twin");
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    site.manifest("twin.yaml", &twin(&[1]));
+    let mut server = site.start_answering();
+    let mut serial = wire::serial(site.dns, "cluster.local.").expect("it answers");
+    let mut notes = String::new();
+    let mut noted = Vec::new();
+    for host in 2..8 {
+        match host % 2 {
+            0 => site.manifest("web.yaml", &headless("web", 1, &[1, host])),
+            _ => site.manifest("twin.yaml", &twin(&[1, host])),
+        }
+        serial = site.new_serial(&mut server, "cluster.local.", serial);
+        let newest = site.ask(&["log", "cluster.local", "-n", "1", "-o", "json"]);
+        let newest: Value = serde_json::from_str(&newest).expect("a line is JSON");
+        let number = |field: &str| newest[field].as_u64().expect("a version has it");
+        let hash = newest["hash"].as_str().expect("a version has one");
+        notes += &unsigned_line(number("version"), number("serial"), hash);
+        noted.push((number("version"), number("serial")));
+    }
+    site.write("notes", &notes);
+    let verdict = || {
+        let output = verify(&site, &["cluster.local", "--note", "notes", "-o", "json"]);
+        let text = String::from_utf8(output.stdout.clone()).expect("it is text");
+        let mut lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+        let found = lines.find(|line| line.get("zone").is_some());
+        (
+            output.status.code(),
+            found.unwrap_or_else(|| panic!("no zone in {}", said(&output))),
+        )
+    };
+    let is_anchored = |zone: &Value, version: u64| {
+        let all = zone["anchored"].as_array().expect("a list");
+        all.iter().any(|it| it["version"] == version)
+    };
+    let (code, zone) = verdict();
+    assert_eq!(code, Some(0), "{zone}");
+    let oldest = noted
+        .iter()
+        .position(|(_, serial)| zone["oldest"] == *serial);
+    assert!(oldest.is_some_and(|at| at >= 2), "{zone}");
+    let all_are_there = |zone: &Value| noted.iter().all(|(version, _)| is_anchored(zone, *version));
+    assert!(all_are_there(&zone), "{zone}");
+    server.terminate(START);
+    let (code, zone) = verdict();
+    assert_eq!(code, Some(0), "{zone}");
+    assert!(all_are_there(&zone), "{zone}");
 }

@@ -1,11 +1,13 @@
 //! A thousand readers over the read socket or over HTTPS, and what a commit costs beside them.
 //!
-//! Each reader asks, waits for the answer, and asks again a second later. The readers stand for other machines, but their TLS
-//! is paid for here: they are threads of this process with a low priority, all on one core. The server has all cores.
+//! Each reader asks, waits for the answer, and asks again a second later. The readers stand for other machines, but are
+//! threads of this process: they run only while nothing else wants the core (`SCHED_IDLE`). What the server does for them
+//! has its usual priority.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,8 +19,6 @@ use history::{
     ControlSocket, Output, Past, PastNow, Question, Request, ask, read_at_once, serve_control,
 };
 use kubernetes::source::api_server::reviews::{Account, ReviewError};
-use ops::lower_priority;
-use rustix::thread::{CpuSet, sched_setaffinity};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use server::{TlsIdentity, TlsMaterial};
@@ -131,29 +131,28 @@ impl Library {
     ) -> u64 {
         let (ended, asked) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            for number in 0..READERS {
-                let (ended, asked) = (&ended, &asked);
-                let read = move || {
-                    lower_priority();
-                    let mut cores = CpuSet::new();
-                    cores.set(0);
-                    sched_setaffinity(None, &cores).unwrap();
-                    let mut https = is_https.then(|| Https::connect(self, number));
-                    let mut turn = 0;
-                    while !ended.load(Ordering::Relaxed) {
-                        let (at, name) = about(number + READERS * turn);
-                        let is_answered = match &mut https {
-                            Some(https) => https.ask(number, &at, &name),
-                            None => ask_socket(self.state.path(), &at, &name),
-                        };
-                        asked.fetch_add(u64::from(is_answered), Ordering::Relaxed);
-                        turn += 1;
-                        std::thread::sleep(PAUSE);
-                    }
-                };
-                let thread = std::thread::Builder::new().stack_size(256 << 10);
-                thread.spawn_scoped(scope, read).unwrap();
-            }
+            let (ended, asked) = (&ended, &asked);
+            scope.spawn(move || {
+                run_only_when_idle();
+                for number in 0..READERS {
+                    let read = move || {
+                        let mut https = is_https.then(|| Https::connect(self, number));
+                        let mut turn = 0;
+                        while !ended.load(Ordering::Relaxed) {
+                            let (at, name) = about(number + READERS * turn);
+                            let is_answered = match &mut https {
+                                Some(https) => https.ask(number, &at, &name),
+                                None => ask_socket(self.state.path(), &at, &name),
+                            };
+                            asked.fetch_add(u64::from(is_answered), Ordering::Relaxed);
+                            turn += 1;
+                            std::thread::sleep(PAUSE);
+                        }
+                    };
+                    let thread = std::thread::Builder::new().stack_size(256 << 10);
+                    thread.spawn_scoped(scope, read).unwrap();
+                }
+            });
             // All of them have asked once.
             while asked.load(Ordering::Relaxed) < READERS {
                 std::thread::sleep(PAUSE / 10);
@@ -171,6 +170,15 @@ impl Library {
         self.runtime
             .block_on(async { while self.tasks.join_next().await.is_some() {} });
     }
+}
+
+/// Makes this thread, and those that it starts, run only while nothing else wants the core.
+fn run_only_when_idle() {
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let done = Command::new("chrt")
+        .args(["--idle", "--pid", "0", &thread])
+        .status();
+    assert!(done.unwrap().success());
 }
 
 /// Asks over the socket. It has room for some of the readers at once, and says so to the others.

@@ -114,11 +114,21 @@ struct ToldChanges {
     records: Vec<Told>,
     /// Lines that follow no record.
     rest: Vec<String>,
+    /// The causes of whole versions.
+    of_versions: Vec<String>,
 }
+
+/// The line before the causes of whole versions.
+const OF_VERSIONS: &str = "; of the versions as a whole:";
 
 impl ToldChanges {
     fn of(lines: &[&str]) -> Self {
         let mut told = Self::default();
+        let end = lines.iter().position(|line| *line == OF_VERSIONS);
+        if let Some(end) = end {
+            told.of_versions = joined(&lines[end + 1..]);
+        }
+        let lines = &lines[..end.unwrap_or(lines.len())];
         for group in lines.chunk_by(|before, after| !is_cause(before) || is_cause(after)) {
             let start = group.partition_point(|line| !is_cause(line));
             let (records, causes) = group.split_at(start);
@@ -162,7 +172,9 @@ fn check_text(
     let ToldChanges {
         records: mut told,
         rest,
+        of_versions: told_of_versions,
     } = told;
+    teller.expect_equal(what, &sorted(told_of_versions), &sorted(of_versions));
     let Difference { removed, added } = difference;
     let mut known: Vec<Told> = Vec::new();
     for (sign, changes) in [('-', removed), ('+', added)] {
@@ -171,21 +183,9 @@ fn check_text(
             (format!("{sign}{record}"), lines)
         }));
     }
-    // Causes of whole versions come last: below the last records, or alone.
-    let same = "both have the same records".to_owned();
-    let alone = [vec![same], of_versions.clone()].concat();
-    match told.last().map(|(_, causes)| causes.clone()) {
-        None => teller.expect_equal(what, &sorted(rest), &sorted(alone)),
-        Some(last) => {
-            teller.expect_equal(what, &rest, &[]);
-            let is_last = |(_, causes): &&mut Told| *causes == last;
-            for (_, causes) in told.iter_mut().rev().take_while(is_last) {
-                let own = causes.len().saturating_sub(of_versions.len());
-                let shared = sorted(causes.split_off(own));
-                teller.expect_equal(what, &shared, &sorted(of_versions.clone()));
-            }
-        }
-    }
+    let is_same = known.is_empty();
+    let same = is_same.then(|| "both have the same records".to_owned());
+    teller.expect_equal(what, &rest, &Vec::from_iter(same));
     for (_, causes) in told.iter_mut().chain(&mut known) {
         causes.sort();
     }

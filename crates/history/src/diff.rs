@@ -25,6 +25,8 @@ const VERSIONS_SHOWN: u64 = 1000;
 const VERSIONS_SEEN: u64 = 50;
 /// Bytes of text that are collected before they are written.
 const WRITTEN_AT_ONCE: usize = 32 << 10;
+/// The text before the causes of no single record.
+const OF_VERSIONS: &str = "; of the versions as a whole:\n";
 /// The text for records whose cause was not found in the searched versions.
 const NOT_FOUND: &str = "; by a version older than those searched: `log --name` finds its cause\n";
 /// Up to this many records are looked up in the index one by one, however far apart the versions are.
@@ -150,6 +152,9 @@ fn write_records(
     let mut text = String::new();
     if lists.iter().all(|(_, _, list)| list.is_empty()) {
         text.push_str("; both have the same records\n");
+    }
+    if !reasons.of_versions.is_empty() {
+        text.push_str(OF_VERSIONS);
     }
     write_causes(&reasons.of_versions, &mut text);
     if !reasons.is_all {

@@ -109,6 +109,17 @@ pub fn in_parallel<A: Send, B>(
     })
 }
 
+/// Does the same with some items at once, each on a thread of its own, in the order of the items.
+pub fn side_by_side<T: Sync, R: Send>(items: &[T], work: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
+    if let [] | [_] = items {
+        return items.iter().map(work).collect();
+    }
+    let (first, second) = items.split_at(items.len() / 2);
+    let (mut all, more) = in_parallel(|| side_by_side(first, work), || side_by_side(second, work));
+    all.extend(more);
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +153,18 @@ mod tests {
             (true, true)
         );
         assert_eq!(both(), (false, false));
+    }
+
+    #[test]
+    fn what_is_done_side_by_side_is_done_at_once_and_keeps_its_order() {
+        let items: Vec<usize> = (0..9).collect();
+        let all_are_there = std::sync::Barrier::new(items.len());
+        let done = side_by_side(&items, &|item| {
+            all_are_there.wait();
+            item * 2
+        });
+        assert_eq!(done, [0, 2, 4, 6, 8, 10, 12, 14, 16]);
+        assert_eq!(side_by_side(&[] as &[u8], &|item| *item), []);
     }
 
     #[tokio::test]

@@ -93,19 +93,7 @@ impl<'a> Walk<'a> {
             contents: None,
             before: None,
             faults: Vec::new(),
-            verdict: Verdict {
-                oldest: (0, None, 0),
-                newest: (0, Serial::decode(0)),
-                versions: 0,
-                unhashed: 0,
-                archived: 0,
-                condensed: 0,
-                segments: 0,
-                anchor: Hash::ZERO,
-                head: None,
-                anchored: Vec::new(),
-                faults: Vec::new(),
-            },
+            verdict: Verdict::unread(0, (0, Serial::decode(0))),
             newest_ms: 0,
         }
     }

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, RwLock};
 
 use dns::{Name, Serial};
+use ops::side_by_side;
 use ring::digest::{Context, SHA256};
 
 use crate::journal::archive::Archive;
@@ -23,6 +24,8 @@ use crate::{Hash, Step};
 
 /// The octets of an object that are hashed at once.
 const HASHED_OCTETS: u64 = 1 << 20;
+/// The most segments that are searched at once, and the most steps that are fetched at once.
+const MOST_AT_ONCE: usize = 8;
 
 impl Reader {
     /// Reads a version where it is. It may leave the database while it is read there: then it is read again.
@@ -93,7 +96,8 @@ impl Reader {
         })
     }
 
-    /// Searches segments for a topic, as [`Self::find`] does in the database.
+    /// Searches segments for a topic, as [`Self::find`] does in the database. Segments are searched side by side, and
+    /// found steps are fetched side by side before `call` has their numbers: the more at once, the more `call` wants.
     pub(super) fn find_beyond<E: From<ReadError>>(
         &self,
         stored: &Stored,
@@ -103,19 +107,57 @@ impl Reader {
     ) -> Result<(), E> {
         let high = high.min(stored.head.oldest.saturating_sub(1));
         let among = |segment: &&Arc<Segment>| segment.first <= high && segment.until >= low;
-        let large = codec::zone_key(LARGE, 0);
-        for segment in stored.segments.iter().rev().filter(among) {
-            let opened = self.remote.open(segment).map_err(ReadError::from)?;
-            if !opened.may_have(&topic.key(0, 0)) && !opened.may_have(&large) {
-                continue;
+        let segments: Vec<_> = stored.segments.iter().rev().filter(among).collect();
+        let find = |segment: &&_| self.found_in(stored, segment, topic, (low, high));
+        // Reads a part of the step. Its block is kept then; an error comes again when the step is wanted.
+        let fetch = |seq: &u64| drop(self.moment(&stored.apex, *seq));
+        let (mut rest, mut at_once) = (&segments[..], 1);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(at_once));
+            let (mut found, mut end) = (Vec::new(), Ok(()));
+            for seqs in side_by_side(now, &find) {
+                match seqs {
+                    Ok(seqs) if end.is_ok() => found.extend(seqs),
+                    Ok(_) => {}
+                    Err(error) => end = end.and(Err(error)),
+                }
             }
-            let reader = self.within(stored, segment).map_err(ReadError::from)?;
-            let range = (low.max(segment.first), high.min(segment.until));
-            if !reader.find_here(&reader.stored(&stored.apex)?, topic, range, call)? {
-                break;
+            for seqs in found.chunks(at_once) {
+                side_by_side(seqs, &fetch);
+                for seq in seqs {
+                    if !call(*seq)? {
+                        return Ok(());
+                    }
+                }
             }
+            end?;
+            rest = later;
+            at_once = (at_once * 2).min(MOST_AT_ONCE);
         }
         Ok(())
+    }
+
+    /// The numbers of the steps in a segment that may concern a topic, in descending order.
+    fn found_in(
+        &self,
+        stored: &Stored,
+        segment: &Arc<Segment>,
+        topic: Topic,
+        (low, high): (u64, u64),
+    ) -> Result<Vec<u64>, ReadError> {
+        let mut found = Vec::new();
+        let opened = self.remote.open(segment)?;
+        let large = codec::zone_key(LARGE, 0);
+        if opened.may_have(&topic.key(0, 0)) || opened.may_have(&large) {
+            let reader = self.within(stored, segment)?;
+            let range = (low.max(segment.first), high.min(segment.until));
+            let mut note = |seq| {
+                found.push(seq);
+                Ok::<_, ReadError>(true)
+            };
+            reader.find_here(&reader.stored(&stored.apex)?, topic, range, &mut note)?;
+        }
+        Ok(found)
     }
 
     /// The steps of a zone in `seqs` that are only in segments, oldest first.

@@ -139,7 +139,8 @@ impl Verdict {
     }
 
     /// A history of which nothing is read yet.
-    pub(super) const fn unread(oldest: u64, newest: (u64, Serial)) -> Self {
+    #[must_use]
+    pub const fn unread(oldest: u64, newest: (u64, Serial)) -> Self {
         Self {
             oldest: (oldest, None, 0),
             newest,

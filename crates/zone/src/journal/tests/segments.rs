@@ -327,6 +327,31 @@ fn a_lost_segment_is_named_and_the_rest_is_read() {
     bench.expect_all();
 }
 
+/// Segments are searched side by side: what is behind the last step that is wanted is no error.
+#[test]
+fn a_search_fails_where_the_lost_segment_begins() {
+    let (mut bench, objects) = three_segments();
+    objects.change(|objects| drop(objects.pop_first()));
+    bench.attach(2, &objects);
+    let reader = bench.journal().reader();
+    let mut touched = bench.steps[4..8].iter().flat_map(Touched::touched_names);
+    let topic = Topic::name(&touched.next().unwrap());
+    let search = |last: u64| {
+        let mut seqs = Vec::new();
+        let mut note = |seq| -> Result<bool, ReadError> {
+            seqs.push(seq);
+            Ok(seq > last)
+        };
+        let ended = reader.find(&apex(), topic, 0..=u64::MAX, &mut note);
+        (seqs, ended.map_err(|error| error.to_string()))
+    };
+    let (all, ended) = search(0);
+    assert!(ended.unwrap_err().contains("does not exist"));
+    let last = *all.last().unwrap();
+    assert!((5..=8).contains(&last), "{all:?}");
+    assert_eq!(search(last), (all, Ok(())));
+}
+
 #[test]
 fn another_segment_in_the_place_of_one_is_no_answer() {
     let (mut bench, objects) = three_segments();
