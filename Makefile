@@ -26,7 +26,7 @@ crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash
 
 compare: ## zonewright beside a real CoreDNS on generated clusters (COMPARE_CLUSTERS=200 COMPARE_SETS=21: all night)
-	tools/with-tools openssl,namespaces,apiserver,coredns tools/run-tests compare
+	tools/with-tools openssl,namespaces,apiserver,controllers,coredns tools/run-tests compare
 
 handlers: ## each handler beside that of a real CoreDNS (HANDLERS_ONLY=TEXT: cases whose names contain it)
 	tools/with-tools coredns tools/run-tests handlers

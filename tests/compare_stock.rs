@@ -39,17 +39,17 @@ fn stock_corefiles_run_unchanged_and_answer_as_with_coredns() {
 
 /// What a server said.
 #[derive(Debug, PartialEq, Eq)]
-struct Said {
+pub struct Said {
     /// Each question with its answer.
-    answers: Vec<(String, String)>,
+    pub answers: Vec<(String, String)>,
     /// `/health` and `/ready`.
-    http: Vec<String>,
+    pub http: Vec<String>,
     /// The families of metrics that begin with `coredns_`.
     metrics: BTreeSet<String>,
 }
 
 /// A Corefile and where it answers.
-struct Stock {
+pub struct Stock {
     name: String,
     server: SocketAddr,
     health: Option<&'static str>,
@@ -88,8 +88,11 @@ fn compare_all() {
             start_upstream_by_tcp();
         }
         let stock = stock(&name);
-        let theirs = run("CoreDNS", &stock, &questions, &needs::program("coredns"));
-        let ours = run("zonewright", &stock, &questions, &needs::zonewright());
+        let [theirs, ours] = [needs::program("coredns"), needs::zonewright()].map(|program| {
+            let mut command = Command::new(program);
+            command.args(["-conf", "/etc/coredns/Corefile"]);
+            run(&stock, &questions, &mut command)
+        });
         for (one, other) in theirs.answers.iter().zip(&ours.answers) {
             compared += 1;
             if one != other {
@@ -112,7 +115,7 @@ fn compare_all() {
 }
 
 /// Where a Corefile answers.
-fn stock(name: &str) -> Stock {
+pub fn stock(name: &str) -> Stock {
     let (server, metrics) = match name {
         "nodelocal" => ("169.254.20.10:53", "127.0.0.1:9253"),
         "openshift" => ("127.0.0.1:5353", "127.0.0.1:9153"),
@@ -131,7 +134,7 @@ fn stock(name: &str) -> Stock {
     }
 }
 
-fn fill(api: &ApiServer) {
+pub fn fill(api: &ApiServer) {
     let object = |kind: &str, version: &str, namespace: Option<&str>, name: &str, rest| {
         let mut object: serde_json::Value = rest;
         object["apiVersion"] = version.into();
@@ -168,7 +171,7 @@ fn fill(api: &ApiServer) {
     );
 }
 
-fn questions() -> Vec<(&'static str, u16, u16)> {
+pub fn questions() -> Vec<(&'static str, u16, u16)> {
     vec![
         ("kubernetes.default.svc.cluster.local.", wire::A, 1),
         ("web.shop.svc.cluster.local.", wire::A, 1),
@@ -201,16 +204,15 @@ fn questions() -> Vec<(&'static str, u16, u16)> {
 }
 
 /// Starts a server with the Corefile, asks it, and ends it.
-fn run(kind: &str, stock: &Stock, questions: &[(&str, u16, u16)], program: &Path) -> Said {
+pub fn run(stock: &Stock, questions: &[(&str, u16, u16)], command: &mut Command) -> Said {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program);
     command
-        .args(["-conf", "/etc/coredns/Corefile"])
         .envs(namespaces::variables())
         .env("STATE_DIRECTORY", folder.path().join("state"))
         .current_dir(folder.path());
-    let label = format!("{kind} with {}", stock.name);
-    let mut process = Process::spawn(&label, &mut command, &folder.path().join("log"));
+    let program = Path::new(command.get_program()).file_name().unwrap();
+    let label = format!("{} with {}", program.to_string_lossy(), stock.name);
+    let mut process = Process::spawn(&label, command, &folder.path().join("log"));
     let server = stock.server;
     let first = Query::new("web.shop.svc.cluster.local.", wire::A);
     process.wait_for("a first answer", PATIENCE, || {
@@ -315,7 +317,7 @@ fn get(address: &str, path: &str) -> String {
 }
 
 /// An upstream server by UDP on 127.0.0.54.
-fn start_upstream() {
+pub fn start_upstream() {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
     // Beside servers that listen on all addresses: the more specific one gets the datagrams.
     socket.set_reuse_port(true).unwrap();

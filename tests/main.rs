@@ -31,6 +31,7 @@ mod compare_emit;
 mod compare_etcd;
 mod compare_examples;
 mod compare_layers;
+mod compare_migration;
 mod compare_stock;
 mod comparison;
 mod crash;
