@@ -29,6 +29,16 @@ pub enum MomentError {
         "\"{0}\" is a serial, but a time is needed; write 2026-11-21T14:03:00Z, 2026-11-21, \"2 hours ago\", yesterday or now"
     )]
     Serial(String),
+    /// A time of day without an offset from UTC: it may be that of any time zone.
+    #[error(
+        "\"{text}\" has no offset from UTC; write {time}Z for UTC, or an offset, such as {time}+01:00"
+    )]
+    NoOffset {
+        /// The text.
+        text: String,
+        /// The date and the time of day in it.
+        time: civil::DateTime,
+    },
     /// A time that has not come.
     #[error("\"{text}\" is in the future: it is {now} now", now = TimeText(*.now_ms))]
     Future {
@@ -49,8 +59,12 @@ impl Moment {
         if let Ok(serial) = text.parse() {
             return Ok(Self::Serial(serial));
         }
-        let time_ms =
-            parse_timestamp(text, now_ms).and_then(|at| u64::try_from(at.as_millisecond()).ok());
+        let at = parse_timestamp(text, now_ms);
+        if let (None, Ok(time)) = (at, text.parse()) {
+            let text = text.to_owned();
+            return Err(MomentError::NoOffset { text, time });
+        }
+        let time_ms = at.and_then(|at| u64::try_from(at.as_millisecond()).ok());
         match time_ms.ok_or_else(|| MomentError::Neither(text.to_owned()))? {
             time_ms if time_ms > now_ms => Err(MomentError::Future {
                 text: text.to_owned(),
@@ -77,7 +91,9 @@ fn parse_timestamp(text: &str, now_ms: u64) -> Option<Timestamp> {
     if let Ok(at) = text.parse() {
         return Some(at);
     }
-    if let Ok(date) = text.parse::<civil::Date>() {
+    // A date of jiff is also a time of which it takes the date alone.
+    let is_date = |date: &civil::Date| date.to_string() == text;
+    if let Some(date) = text.parse().ok().filter(is_date) {
         return Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
     }
     let now = Timestamp::from_millisecond(i64::try_from(now_ms).ok()?).ok()?;
@@ -129,9 +145,33 @@ mod tests {
             "99999999999",
             "2h",
             "1969-01-01",
+            "2026-11-20 ",
+            " 2026-11-20",
+            "2026-11",
+            "2026-W47-5",
+            "14:03:00Z",
         ] {
             let wrong = Err(MomentError::Neither(text.to_owned()));
             assert_eq!(Moment::parse(text, now), wrong, "{text}");
+        }
+        for text in [
+            "2026-11-20T14:03:00",
+            "2026-11-20 14:03",
+            "2026-11-20T14",
+            "20261120T140300",
+            "2026-11-20[Europe/Berlin]",
+            "2026-11-20T14:03:00[Europe/Berlin]",
+        ] {
+            let time: civil::DateTime = text.parse().unwrap();
+            let want = format!(
+                "\"{text}\" has no offset from UTC; write {time}Z for UTC, or an offset, such as {time}+01:00"
+            );
+            let refusal = Moment::parse(text, now).unwrap_err().to_string();
+            assert_eq!(refusal, want);
+            for offset in ["Z", "+01:00"] {
+                let fixed = format!("{time}{offset}");
+                assert!(Moment::parse_time(&fixed, now).is_ok(), "{fixed}");
+            }
         }
         for text in ["2026-11-22", "2026-11-21T18:40:00.001Z", "9999-12-30"] {
             let future = Moment::parse(text, now).unwrap_err().to_string();
