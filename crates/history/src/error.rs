@@ -162,6 +162,9 @@ pub enum AuditError {
         /// The verified zones.
         zones: Vec<Name>,
     },
+    /// A version, or the records of one, left the history.
+    #[error("{0}")]
+    Gone(String),
     /// The store failed.
     #[error("the store cannot be read: {0}")]
     Store(String),
@@ -250,6 +253,7 @@ impl AuditError {
             | Self::TooEarly { .. }
             | Self::NoneKept(_)
             | Self::UnknownCorefile { .. }
+            | Self::Gone(_)
             | Self::NotAnchored { .. } => Fault::NotKnown,
             Self::Broken(_)
             | Self::BrokenFile(_)
@@ -262,7 +266,13 @@ impl AuditError {
 
 impl From<ReadError> for AuditError {
     fn from(error: ReadError) -> Self {
-        Self::Store(error.to_string())
+        let text = error.to_string();
+        match error {
+            ReadError::NoVersion { .. } | ReadError::Stripped { .. } => Self::Gone(text),
+            ReadError::NoZone(_) | ReadError::Damaged { .. } | ReadError::Store(_) => {
+                Self::Store(text)
+            }
+        }
     }
 }
 
@@ -278,4 +288,35 @@ fn there_are(known: &[Name]) -> String {
         return "are none yet".to_owned();
     }
     format!("are {}", names_of(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_records_that_were_dropped_are_not_known_and_damage_is_a_failure() {
+        let apex = || Name::parse("z.").unwrap();
+        let stripped = ReadError::Stripped {
+            apex: apex(),
+            seq: 2,
+            first: 3,
+            last: 4,
+        };
+        let dropped = ReadError::NoVersion {
+            apex: apex(),
+            seq: 1,
+            oldest: 2,
+            newest: 4,
+        };
+        let damaged = ReadError::Damaged {
+            apex: apex(),
+            seq: 3,
+            what: "bytes".to_owned(),
+        };
+        let fault = |error| AuditError::from(error).fault();
+        assert_eq!(fault(stripped), Fault::NotKnown);
+        assert_eq!(fault(dropped), Fault::NotKnown);
+        assert_eq!(fault(damaged), Fault::Failed);
+    }
 }

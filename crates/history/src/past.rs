@@ -275,7 +275,7 @@ pub(super) fn steps_of(
     if !is_whole || first < begins {
         let error =
             format!("of versions {first} to {last} of {zone} some left the history meanwhile");
-        return Err(AuditError::Store(error));
+        return Err(AuditError::Gone(error));
     }
     Ok(steps)
 }
