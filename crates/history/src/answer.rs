@@ -9,7 +9,7 @@ use zone::journal::Archived;
 
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
-use crate::moment::{Moment, TimeText};
+use crate::moment::{Moment, Present, TimeText};
 use crate::order::until_ms;
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
@@ -274,7 +274,7 @@ pub fn answer(
             let zones = zones_of(past, zone)?;
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
-                until_ms: time_of(past, until)?,
+                until_ms: time_of(past, &zones, until)?,
                 count: *count,
                 ..filter_of(&zones, name, object)?
             };
@@ -445,8 +445,9 @@ fn range_of(
     from: &str,
     to: Option<&str>,
 ) -> Result<(u64, u64), AuditError> {
-    let from = Moment::parse(from, past.now_ms())?;
-    let to = to.map(|to| Moment::parse(to, past.now_ms())).transpose()?;
+    let present = present(past, std::slice::from_ref(zone))?;
+    let from = Moment::parse(from, present)?;
+    let to = to.map(|to| Moment::parse(to, present)).transpose()?;
     let from = version_at(past, zone, Some(from))?;
     let to = version_at(past, zone, to)?;
     Ok((from, to))
@@ -508,9 +509,28 @@ pub(super) fn answer_follow(
     follow::write(past, &followed, start, room, output, out)
 }
 
-fn time_of(past: &dyn Past, text: &Option<String>) -> Result<Option<u64>, AuditError> {
-    let time = |text| Moment::parse_time(text, past.now_ms());
-    Ok(text.as_deref().map(time).transpose()?)
+/// The present of some zones.
+fn present(past: &dyn Past, zones: &[Name]) -> Result<Present, AuditError> {
+    let mut newest_ms = 0;
+    for zone in zones {
+        if let Some((_, newest)) = past.range(zone) {
+            newest_ms = past.moment(zone, newest)?.1.max(newest_ms);
+        }
+    }
+    let clock_ms = past.now_ms();
+    Ok(Present {
+        clock_ms,
+        newest_ms,
+    })
+}
+
+fn time_of(
+    past: &dyn Past,
+    zones: &[Name],
+    text: &Option<String>,
+) -> Result<Option<u64>, AuditError> {
+    let Some(text) = text else { return Ok(None) };
+    Ok(Some(Moment::parse_time(text, present(past, zones)?)?))
 }
 
 /// The order that a text means.
@@ -528,14 +548,25 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, Au
         },
         OrderText::Rollback { to, time } => {
             let zone = known_zone(past, &zone.to_string())?;
-            let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
-            let (serial, _) = past.moment(&zone, seq)?;
-            Order::Rollback {
-                seq,
-                serial,
-                until_ms: until_ms(past, time)?,
-            }
+            let present = present(past, std::slice::from_ref(&zone))?;
+            rollback_to(past, &zone, Moment::parse(to, present)?, time)?
         }
+    })
+}
+
+/// The rollback to the version that `moment` means.
+fn rollback_to(
+    past: &dyn Past,
+    zone: &Name,
+    moment: Moment,
+    time: &str,
+) -> Result<Order, AuditError> {
+    let seq = version_at(past, zone, Some(moment))?;
+    let (serial, _) = past.moment(zone, seq)?;
+    Ok(Order::Rollback {
+        seq,
+        serial,
+        until_ms: until_ms(past, time)?,
     })
 }
 
@@ -551,15 +582,12 @@ fn orders_of(
         return Ok(vec![(zone, own)]);
     }
     // The reverse zones go back to the time of the version, under serials of their own.
-    let of_reverse = match (order, own) {
+    let back = match (order, own) {
         (OrderText::Rollback { to: _, time }, Order::Rollback { seq, .. }) => {
             let (_, time_ms) = past.moment(&zone, seq)?;
-            OrderText::Rollback {
-                to: TimeText(time_ms).to_string(),
-                time: time.clone(),
-            }
+            Some((Moment::Time(time_ms), time))
         }
-        _ => order.clone(),
+        _ => None,
     };
     let reverse = past.reverse_of(&zone);
     if reverse.is_empty() {
@@ -568,7 +596,13 @@ fn orders_of(
         )));
     }
     let reverse = reverse.into_iter().map(|zone| {
-        let order = order_of(past, &zone, &of_reverse)?;
+        let order = match back {
+            Some((moment, time)) => {
+                let zone = known_zone(past, &zone.to_string())?;
+                rollback_to(past, &zone, moment, time)?
+            }
+            None => order_of(past, &zone, order)?,
+        };
         Ok((zone, order))
     });
     std::iter::once(Ok((zone, own))).chain(reverse).collect()
@@ -622,7 +656,7 @@ fn since_of(
     since: &Option<String>,
 ) -> Result<Option<Since>, AuditError> {
     let Some(since) = since else { return Ok(None) };
-    let moment = Moment::parse(since, past.now_ms())?;
+    let moment = Moment::parse(since, present(past, &zones_of(past, zone)?)?)?;
     Ok(Some(match moment {
         Moment::Time(ms) => Since::Time(ms),
         Moment::Serial(serial) => {
@@ -695,10 +729,11 @@ pub(super) fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError
 fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>), AuditError> {
     match text.split_once('@') {
         None => Ok((known_zone(past, text)?, None)),
-        Some((zone, moment)) => Ok((
-            known_zone(past, zone)?,
-            Some(Moment::parse(moment, past.now_ms())?),
-        )),
+        Some((zone, moment)) => {
+            let zone = known_zone(past, zone)?;
+            let present = present(past, std::slice::from_ref(&zone))?;
+            Ok((zone, Some(Moment::parse(moment, present)?)))
+        }
     }
 }
 

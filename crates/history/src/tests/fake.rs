@@ -34,6 +34,8 @@ pub(super) struct Fake {
     /// The operator of the last order, as it is recorded.
     pub(super) operator: RefCell<Option<String>>,
     pub(super) requires_reason: bool,
+    /// By how many milliseconds the clock is ahead of the newest version; it was set back where this is negative.
+    pub(super) clock_ahead_ms: i64,
 }
 
 pub(super) fn name(text: &str) -> Name {
@@ -143,6 +145,7 @@ impl Fake {
             status: None,
             operator: RefCell::default(),
             requires_reason: false,
+            clock_ahead_ms: 1000,
             verdict: Verdict {
                 segments: 0,
                 oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
@@ -304,9 +307,9 @@ impl Past for Fake {
         Err(AuditError::NoServer)
     }
 
-    /// A second after the newest version.
     fn now_ms(&self) -> u64 {
-        self.steps.last().map_or(THIRD_MS, |step| step.time_ms) + 1000
+        let newest_ms = self.steps.last().map_or(THIRD_MS, |step| step.time_ms);
+        newest_ms.saturating_add_signed(self.clock_ahead_ms)
     }
 }
 

@@ -244,6 +244,40 @@ fn versions_are_found_by_serial_and_by_time() {
 }
 
 #[test]
+fn after_the_clock_was_set_back_now_is_the_newest_version_and_its_time_can_be_asked_for() {
+    let mut past = Fake::new();
+    past.clock_ahead_ms = -1500;
+    let head = |moment: &str| {
+        let zone = format!("z@{moment}");
+        let said = asked(&past, Request::Show { zone, name: None }, Output::Text);
+        said.map(|text| text.split(' ').take(4).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(head("now").as_deref(), Ok("; z. serial 200"));
+    let third = "2026-11-21T14:00:02.000Z";
+    assert_eq!(head(third).as_deref(), Ok("; z. serial 200"));
+    let later = head("2026-11-21T14:00:02.001Z").unwrap_err();
+    assert!(later.contains("is in the future"), "{later}");
+    assert!(diff_of(&past, "100", Some("now")).is_ok_and(|it| it.contains("+++ z. 200")));
+    let request = |since, until| Request::Log {
+        zone: None,
+        since,
+        until,
+        name: None,
+        object: None,
+        count: None,
+    };
+    let time = Some(third.to_owned());
+    for request in [
+        request(time.clone(), None),
+        request(None, time),
+        request(None, Some("now".to_owned())),
+    ] {
+        let said = asked(&past, request, Output::Text);
+        assert_eq!(serials(said).first().map(String::as_str), Some("200"));
+    }
+}
+
+#[test]
 fn diff_tells_the_net_difference_and_its_causes() {
     let want = "\
 --- z. 100 2026-11-21T14:00:00.000Z
