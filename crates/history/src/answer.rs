@@ -721,6 +721,8 @@ pub(super) fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError
     let known = past.zones();
     if known.contains(&zone) {
         Ok(zone)
+    } else if past.lost().contains(&zone) {
+        Err(AuditError::LostZone(zone))
     } else {
         Err(AuditError::NoZone { zone, known })
     }

@@ -41,16 +41,9 @@ pub enum AuditError {
         /// The zones in the store.
         known: Vec<Name>,
     },
-    /// Nothing of the zone waits to be published.
-    #[error(
-        "nothing of {zone} waits: serial {serial} is as its sources; see zonewright show {zone}"
-    )]
-    NothingWaits {
-        /// The zone.
-        zone: Name,
-        /// The served serial.
-        serial: Serial,
-    },
+    /// The zone lost all its published versions.
+    #[error("no version of {0} is kept: all that were published are lost")]
+    LostZone(Name),
     /// The store is empty.
     #[error("no zone is stored here")]
     NothingStored,
@@ -234,7 +227,6 @@ impl AuditError {
             | Self::Moment(_)
             | Self::NoZone { .. }
             | Self::NothingStored
-            | Self::NothingWaits { .. }
             | Self::NeverSerial { .. }
             | Self::WhoseSerial(_)
             | Self::EmptyRange { .. }
@@ -254,6 +246,7 @@ impl AuditError {
             | Self::NoneKept(_)
             | Self::UnknownCorefile { .. }
             | Self::Gone(_)
+            | Self::LostZone(_)
             | Self::NotAnchored { .. } => Fault::NotKnown,
             Self::Broken(_)
             | Self::BrokenFile(_)

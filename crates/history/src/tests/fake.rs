@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use writer::Waiting;
 use zone::journal::{Act, Acts, PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
@@ -34,6 +35,10 @@ pub(super) struct Fake {
     /// The operator of the last order, as it is recorded.
     pub(super) operator: RefCell<Option<String>>,
     pub(super) requires_reason: bool,
+    /// What waits to be published, with a server.
+    pub(super) waiting: Option<Waiting>,
+    /// The zones that lost all versions.
+    pub(super) lost: Vec<Name>,
     /// By how many milliseconds the clock is ahead of the newest version; it was set back where this is negative.
     pub(super) clock_ahead_ms: i64,
 }
@@ -145,6 +150,8 @@ impl Fake {
             status: None,
             operator: RefCell::default(),
             requires_reason: false,
+            waiting: None,
+            lost: Vec::new(),
             clock_ahead_ms: 1000,
             verdict: Verdict {
                 segments: 0,
@@ -177,6 +184,14 @@ fn missing() -> AuditError {
 impl Past for Fake {
     fn zones(&self) -> Vec<Name> {
         self.zones.clone()
+    }
+
+    fn lost(&self) -> Vec<Name> {
+        self.lost.clone()
+    }
+
+    fn waiting(&self, _: &Name) -> Result<Option<Waiting>, AuditError> {
+        Ok(self.waiting.clone())
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {

@@ -1,5 +1,7 @@
 //! Log, show and diff.
 
+use writer::Waiting;
+
 use super::*;
 use crate::past::steps_of;
 
@@ -518,4 +520,75 @@ fn machines_read_what_is_not_there_and_what_is_not_kept() {
         );
         assert_eq!((&read[0]["serial"], read.len()), (&101.into(), 1));
     }
+}
+
+/// `show z@held`, perhaps of a name.
+fn held(past: &Fake, name: Option<&str>, output: Output) -> Result<String, String> {
+    let request = Request::Show {
+        zone: "z@held".into(),
+        name: name.map(Into::into),
+    };
+    asked(past, request, output)
+}
+
+#[test]
+fn nothing_that_waits_and_a_name_that_does_not_wait_are_answers() {
+    let mut past = Fake::new();
+    let json = |past: &Fake, name| -> serde_json::Value {
+        serde_json::from_str(&held(past, name, Output::Json).unwrap()).expect("it is one line")
+    };
+    let none = "; nothing of z. waits: serial 200 is as its sources\n";
+    assert_eq!(held(&past, None, Output::Text).as_deref(), Ok(none));
+    let waiting = Request::Waiting { zone: "z".into() };
+    assert_eq!(asked(&past, waiting, Output::Text).as_deref(), Ok(none));
+    let read = json(&past, None);
+    assert_eq!(
+        (&read["type"], &read["serial"]),
+        (&"none".into(), &200.into())
+    );
+
+    past.waiting = Some(Waiting {
+        contents: past.contents(&name("z."), 2).unwrap(),
+        removed: RrList::default(),
+        added: RrList::default(),
+        causes: Vec::new(),
+    });
+    let web = "; z. as it waits, 2 records; it is published within seconds\nweb.z. 5 IN A 192.0.2.2\n";
+    assert_eq!(held(&past, Some("web.z"), Output::Text).as_deref(), Ok(web));
+    let absent =
+        "; db.z. has no record in z. as it waits; it is published within seconds\n";
+    assert_eq!(
+        held(&past, Some("db.z"), Output::Text).as_deref(),
+        Ok(absent)
+    );
+    let read = json(&past, Some("db.z"));
+    assert_eq!(
+        (&read["type"], &read["name"], &read["waiting"]),
+        (&"absent".into(), &"db.z.".into(), &true.into())
+    );
+}
+
+#[test]
+fn a_zone_that_lost_all_its_versions_is_not_known_and_not_unheard_of() {
+    let mut past = Fake::new();
+    past.lost = vec![name("lost.")];
+    let fault = |zone: &str| {
+        let request = Request::Show {
+            zone: zone.into(),
+            name: None,
+        };
+        let question = Question {
+            request,
+            output: Output::Text,
+        };
+        answer(&question, &past, ASKER, &mut Vec::new())
+            .unwrap_err()
+            .fault()
+    };
+    assert_eq!(fault("LOST"), crate::Fault::NotKnown);
+    assert_eq!(fault("y"), crate::Fault::Wrong);
+    // What has the serials after the newest may be another history, which was lost.
+    assert_eq!(fault("z@201"), crate::Fault::NotKnown);
+    assert_eq!(fault("z@99"), crate::Fault::NotKnown);
+    assert_eq!(fault("z@102"), crate::Fault::Wrong);
 }
