@@ -5,7 +5,7 @@ use std::io;
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use zone::Hash;
-use zone::journal::Archived;
+use zone::journal::{Archived, SerialPlace};
 
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
@@ -739,52 +739,28 @@ fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>)
     }
 }
 
-/// The number of the version that `moment` means; the newest for `None`. Costs a binary search, because serials and
-/// times ascend.
+/// The number of the version that `moment` means; the newest for `None`, and of several with the serial. Costs a binary
+/// search.
 fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u64, AuditError> {
     let (oldest, newest) = past.range(zone).ok_or_else(|| AuditError::NoZone {
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let at = |seq| past.moment(zone, seq);
-    let last =
-        |holds: &dyn Fn((Serial, u64)) -> bool| last_version(past, zone, (oldest, newest), holds);
     match moment {
         None => Ok(newest),
         Some(Moment::Serial(number)) => {
-            let serial = Serial::decode(number);
-            let seq = last(&|(at, _)| !at.is_after(serial))?;
-            if seq >= oldest && at(seq)?.0 == serial {
+            let place = past.place_of(zone, Serial::decode(number))?;
+            if let SerialPlace::At(seq) = place {
                 return Ok(seq);
             }
-            if let Some(seq) = archived_at(past, zone, Moment::Serial(number))? {
-                return Ok(seq);
+            match archived_at(past, zone, Moment::Serial(number))? {
+                Some(seq) => Ok(seq),
+                None => Err(without_serial(past, zone, number, place, newest)?),
             }
-            let zone = zone.clone();
-            if oldest <= seq && seq < newest {
-                let text =
-                    |seq| at(seq).map(|(serial, ms)| format!("{serial} of {}", TimeText(ms)));
-                let (older, newer) = (text(seq)?, text(seq + 1)?);
-                return Err(AuditError::NeverSerial {
-                    zone,
-                    serial: number,
-                    older,
-                    newer,
-                });
-            }
-            let (last, last_ms) = at(newest)?;
-            let ends = match serial.is_after(last) {
-                true => format!("the newest is serial {last}, {}", TimeText(last_ms)),
-                false => format!("history begins at {}", begins(past, &zone)?),
-            };
-            Err(AuditError::NoSerial {
-                zone,
-                serial: number,
-                ends,
-            })
         }
         Some(Moment::Time(ms)) => {
-            let seq = last(&|(_, time_ms)| time_ms <= ms)?;
+            let is_before = |(_, time_ms): (Serial, u64)| time_ms <= ms;
+            let seq = last_version(past, zone, (oldest, newest), &is_before)?;
             if seq < oldest {
                 if let Some(seq) = archived_at(past, zone, Moment::Time(ms))? {
                     return Ok(seq);
@@ -799,45 +775,77 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
     }
 }
 
+/// Says why no version has a serial.
+fn without_serial(
+    past: &dyn Past,
+    zone: &Name,
+    serial: u32,
+    place: SerialPlace,
+    newest: u64,
+) -> Result<AuditError, AuditError> {
+    let text = |seq, between| {
+        let moment = past.moment(zone, seq)?;
+        Ok::<_, AuditError>(format!("{}{between}{}", moment.0, TimeText(moment.1)))
+    };
+    let ends = match place {
+        SerialPlace::Between(seq) | SerialPlace::At(seq) => {
+            return Ok(AuditError::NeverSerial {
+                zone: zone.clone(),
+                serial,
+                older: text(seq, " of ")?,
+                newer: text(seq + 1, " of ")?,
+            });
+        }
+        SerialPlace::After => format!("the newest is serial {}", text(newest, ", ")?),
+        SerialPlace::Before => format!("history begins at {}", begins(past, zone)?),
+    };
+    Ok(AuditError::NoSerial {
+        zone: zone.clone(),
+        serial,
+        ends,
+    })
+}
+
 /// The number of the archived version that `moment` means; `None` when there is none.
 ///
 /// # Errors
 /// [`AuditError::Condensed`] when the version was condensed with later ones.
 fn archived_at(past: &dyn Past, zone: &Name, moment: Moment) -> Result<Option<u64>, AuditError> {
     let archived = past.archived(zone);
-    let is_before = |entry: &Archived| match moment {
-        Moment::Serial(number) => Serial::decode(number).is_after(entry.serial),
-        Moment::Time(ms) => entry.time_ms <= ms,
-    };
-    let place = archived.iter().take_while(|entry| is_before(entry)).count();
-    let before = place.checked_sub(1).and_then(|it| archived.get(it));
-    let next = archived.get(place);
-    let what = match moment {
-        Moment::Serial(number) => {
-            let is_it = |entry: &&Archived| entry.serial == Serial::decode(number);
-            if let Some(found) = next.filter(is_it) {
-                return Ok(Some(found.seq));
-            }
-            format!("serial {number}")
-        }
-        Moment::Time(ms) => format!("the version at {}", TimeText(ms)),
-    };
-    let is_within = |entry: &&Archived| match moment {
-        // What is before the first entry is not known.
-        Moment::Serial(_) => before.is_some() && entry.versions() > 1,
-        Moment::Time(ms) => entry.first_ms <= ms,
-    };
-    match next.filter(is_within) {
-        Some(entry) => Err(AuditError::Condensed {
+    let condensed = |entry: &Archived, what| {
+        Err(AuditError::Condensed {
             zone: zone.clone(),
             what,
             versions: entry.versions(),
             serial: entry.serial,
             last: TimeText(entry.time_ms),
-        }),
-        None => match moment {
-            Moment::Serial(_) => Ok(None),
-            Moment::Time(_) => Ok(before.map(|entry| entry.seq)),
-        },
+        })
+    };
+    match moment {
+        Moment::Serial(number) => {
+            let serial = Serial::decode(number);
+            if let Some(found) = archived.iter().rfind(|entry| entry.serial == serial) {
+                return Ok(Some(found.seq));
+            }
+            // What is before the first entry is not known.
+            let within = archived.windows(2).rev().find_map(|pair| {
+                let [before, entry] = pair else { return None };
+                let ahead = |other: Serial| other.encode().wrapping_sub(before.serial.encode());
+                let is_within = entry.versions() > 1 && ahead(serial) < ahead(entry.serial);
+                is_within.then_some(entry)
+            });
+            match within {
+                Some(entry) => condensed(entry, format!("serial {number}")),
+                None => Ok(None),
+            }
+        }
+        Moment::Time(ms) => {
+            let is_before = |entry: &&Archived| entry.time_ms <= ms;
+            let place = archived.iter().take_while(is_before).count();
+            match archived.get(place).filter(|entry| entry.first_ms <= ms) {
+                Some(entry) => condensed(entry, format!("the version at {}", TimeText(ms))),
+                None => Ok(place.checked_sub(1).map(|it| archived[it].seq)),
+            }
+        }
     }
 }

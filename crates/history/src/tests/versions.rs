@@ -279,6 +279,26 @@ fn after_the_clock_was_set_back_now_is_the_newest_version_and_its_time_can_be_as
     }
 }
 
+/// docs/serials.md: "Move a serial back".
+#[test]
+fn after_a_serial_was_moved_back_each_version_is_shown_by_its_serial() {
+    let mut past = Fake::new();
+    let moved = [1_800_000_000, 3_900_000_000, 1_700_000_000];
+    for (step, serial) in past.steps.iter_mut().zip(moved) {
+        Arc::make_mut(step).serial = Serial::decode(serial);
+    }
+    let show = |serial: u32| {
+        let zone = format!("z@{serial}");
+        asked(&past, Request::Show { zone, name: None }, Output::Text)
+    };
+    for serial in moved {
+        let head = format!("; z. serial {serial} of ");
+        assert!(show(serial).is_ok_and(|said| said.starts_with(&head)));
+    }
+    let never = show(2_000_000_000).unwrap_err();
+    assert!(never.contains("1800000000 of 2026-11-21T14:00:00.000Z was followed by 3900000000"));
+}
+
 #[test]
 fn diff_tells_the_net_difference_and_its_causes() {
     let want = "\
@@ -553,10 +573,10 @@ fn nothing_that_waits_and_a_name_that_does_not_wait_are_answers() {
         added: RrList::default(),
         causes: Vec::new(),
     });
-    let web = "; z. as it waits, 2 records; it is published within seconds\nweb.z. 5 IN A 192.0.2.2\n";
+    let web =
+        "; z. as it waits, 2 records; it is published within seconds\nweb.z. 5 IN A 192.0.2.2\n";
     assert_eq!(held(&past, Some("web.z"), Output::Text).as_deref(), Ok(web));
-    let absent =
-        "; db.z. has no record in z. as it waits; it is published within seconds\n";
+    let absent = "; db.z. has no record in z. as it waits; it is published within seconds\n";
     assert_eq!(
         held(&past, Some("db.z"), Output::Text).as_deref(),
         Ok(absent)
