@@ -271,13 +271,17 @@ pub fn answer(
             object,
             count,
         } => {
-            let zones = zones_of(past, zone)?;
+            let mut zones = zones_of(past, zone)?;
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
                 until_ms: time_of(past, &zones, until)?,
                 count: *count,
                 ..filter_of(&zones, name, object)?
             };
+            if let Some(name) = &filter.name {
+                // Of zones within each other, each may have had the name. What others keep says nothing of it.
+                zones.retain(|zone| name.is_within(zone));
+            }
             log::write(past, &zones, &filter, output, out)
         }
         Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),

@@ -612,3 +612,35 @@ fn a_zone_that_lost_all_its_versions_is_not_known_and_not_unheard_of() {
     assert_eq!(fault("z@99"), crate::Fault::NotKnown);
     assert_eq!(fault("z@102"), crate::Fault::Wrong);
 }
+
+/// A short history of a zone that cannot have the name does not make the answer uncertain.
+#[test]
+fn log_of_a_name_looks_only_into_zones_that_it_is_within() {
+    let log = |zones: &[&str], name: &str| {
+        let mut past = Fake::new();
+        past.zones = zones.iter().map(|zone| super::name(zone)).collect();
+        past.steps.remove(0);
+        let request = Request::Log {
+            zone: None,
+            since: None,
+            until: None,
+            name: Some(name.to_owned()),
+            object: None,
+            count: None,
+        };
+        asked(&past, request, Output::Text)
+    };
+    let lines = |said: Result<String, String>, word: &str| {
+        let said = said.expect("it is answered");
+        said.matches(word).count()
+    };
+    let begins = "; the history of ";
+    assert_eq!(lines(log(&["y.", "z."], "web.z."), begins), 1);
+    // The inner zone may be younger than the name.
+    assert_eq!(lines(log(&["web.z.", "y.", "z."], "web.z."), begins), 2);
+    let none = log(&["y.", "z."], "cart.z.").unwrap_err();
+    let want = "no version that is kept matches; the history of z. begins at serial 101, 2026-11-21T14:00:01.000Z";
+    assert_eq!(none, want);
+    let outside = log(&["y.", "z."], "web.x.").unwrap_err();
+    assert_eq!(outside, "web.x. is not a name of y. or z.");
+}
