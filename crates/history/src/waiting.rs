@@ -12,7 +12,7 @@ use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::cause_json;
 use crate::moment::TimeText;
 use crate::past::Past;
-use crate::show::{has_records, write_each};
+use crate::show::{Shown, has_records, write_each};
 
 /// Serial and time of the served version.
 fn served(past: &dyn Past, zone: &Name) -> Result<(Serial, u64), AuditError> {
@@ -80,7 +80,14 @@ pub(super) fn show(
         let why = why(past, zone);
         writeln!(out, "; {zone} as it waits, {records} records; {why}")?;
     }
-    write_each(&waiting.contents, serial, name, output, out)
+    let shown = Shown {
+        zone,
+        serial,
+        time_ms: past.now_ms(),
+        hash: None,
+        is_waiting: true,
+    };
+    write_each(&waiting.contents, &shown, name, output, out)
 }
 
 /// Writes that nothing waits.

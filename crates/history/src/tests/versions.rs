@@ -279,6 +279,27 @@ fn after_the_clock_was_set_back_now_is_the_newest_version_and_its_time_can_be_as
     }
 }
 
+#[test]
+fn machines_read_with_each_record_of_which_version_it_is() {
+    let mut past = Fake::new();
+    Arc::make_mut(&mut past.steps[1]).link = Some(zone::Link {
+        previous: zone::Hash::ZERO,
+        hash: zone::Hash::from_octets([0xab; 32]),
+        content: zone::Hash::ZERO,
+    });
+    let request = Request::Show {
+        zone: "z@101".into(),
+        name: Some("web.z".into()),
+    };
+    let line = asked(&past, request, Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&line).expect("it is one line");
+    let want = serde_json::json!({
+        "schema": 1, "record": "web.z. 5 IN A 192.0.2.2", "zone": "z.", "serial": 101,
+        "time": "2026-11-21T14:00:01.000Z", "timeMs": THIRD_MS - 1000, "hash": "ab".repeat(32),
+    });
+    assert_eq!(read, want);
+}
+
 /// docs/serials.md: "Move a serial back".
 #[test]
 fn after_a_serial_was_moved_back_each_version_is_shown_by_its_serial() {
@@ -573,6 +594,11 @@ fn nothing_that_waits_and_a_name_that_does_not_wait_are_answers() {
         added: RrList::default(),
         causes: Vec::new(),
     });
+    let read = json(&past, Some("web.z"));
+    assert_eq!(
+        (&read["record"], &read["serial"], &read["waiting"]),
+        (&"web.z. 5 IN A 192.0.2.2".into(), &200.into(), &true.into())
+    );
     let web =
         "; z. as it waits, 2 records; it is published within seconds\nweb.z. 5 IN A 192.0.2.2\n";
     assert_eq!(held(&past, Some("web.z"), Output::Text).as_deref(), Ok(web));
