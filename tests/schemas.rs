@@ -218,6 +218,7 @@ impl Seen {
             ("why", &["why", "s1.test.svc.cluster.local"][..]),
             ("why", &["why", "gone.test.svc.cluster.local", "AAAA"]),
             ("status", &["status"]),
+            ("show", &["show", "cluster.local.@held"]),
             ("order", &["freeze", ZONE, "--for", "1h"]),
             ("status", &["status"]),
             ("diff", &["diff", ZONE, "--held"]),
@@ -225,6 +226,10 @@ impl Seen {
             ("status", &["status"]),
             ("diff", &["release", ZONE, "--dry-run"]),
             ("show", &["show", "cluster.local.@held"]),
+            (
+                "show",
+                &["show", "cluster.local.@held", "gone.test.svc.cluster.local"],
+            ),
             ("order", &["release", ZONE]),
             ("process", &["reload"]),
             ("process", &["notify", ZONE]),

@@ -67,6 +67,11 @@ const QUESTIONS: &[(&str, i32, &str)] = &[
         TOLD,
         "; no version of other.local. matches, from serial ",
     ),
+    (
+        "log --name gone.other.local",
+        TOLD,
+        "; no version of other.local. matches, from serial ",
+    ),
     ("log other.local --object svc/test/never", TOLD, ", hash "),
     (
         "log other.local --object endpointslices/test/never --output json",
@@ -180,6 +185,16 @@ const QUESTIONS: &[(&str, i32, &str)] = &[
         "show ZONE@soon",
         WRONG,
         "\"soon\" is neither a serial nor a time",
+    ),
+    (
+        "show ZONE@2001-01-01_14:03",
+        WRONG,
+        "has no offset from UTC; write 2001-01-01T14:03:00Z for UTC, or an offset, such as 2001-01-01T14:03:00+01:00",
+    ),
+    (
+        "log ZONE --until 2001-01-01T14:03:00",
+        WRONG,
+        "has no offset from UTC",
     ),
     ("blame ZONE@2999-01-01", WRONG, "is in the future"),
     ("blame ZONE a..b", WRONG, "empty label"),

@@ -15,8 +15,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use writer::{HoldOrder, Input, Released, Waiting, ZonePlan};
 use zone::journal::{
-    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, SegmentPart, Topic,
-    Verdict,
+    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, SegmentPart,
+    SerialPlace, Topic, Verdict,
 };
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
@@ -282,6 +282,10 @@ impl Past for StoredPast {
 
     fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, AuditError> {
         Ok(self.reader.step_of(zone, seq, name)?)
+    }
+
+    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
+        Ok(self.reader.place_of(zone, serial)?)
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError> {

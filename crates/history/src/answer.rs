@@ -5,11 +5,11 @@ use std::io;
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use zone::Hash;
-use zone::journal::Archived;
+use zone::journal::{Archived, SerialPlace};
 
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
-use crate::moment::{Moment, TimeText};
+use crate::moment::{Moment, Present, TimeText};
 use crate::order::until_ms;
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
@@ -271,13 +271,17 @@ pub fn answer(
             object,
             count,
         } => {
-            let zones = zones_of(past, zone)?;
+            let mut zones = zones_of(past, zone)?;
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
-                until_ms: time_of(past, until)?,
+                until_ms: time_of(past, &zones, until)?,
                 count: *count,
                 ..filter_of(&zones, name, object)?
             };
+            if let Some(name) = &filter.name {
+                // Of zones within each other, each may have had the name. What others keep says nothing of it.
+                zones.retain(|zone| name.is_within(zone));
+            }
             log::write(past, &zones, &filter, output, out)
         }
         Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),
@@ -445,8 +449,9 @@ fn range_of(
     from: &str,
     to: Option<&str>,
 ) -> Result<(u64, u64), AuditError> {
-    let from = Moment::parse(from, past.now_ms())?;
-    let to = to.map(|to| Moment::parse(to, past.now_ms())).transpose()?;
+    let present = present(past, std::slice::from_ref(zone))?;
+    let from = Moment::parse(from, present)?;
+    let to = to.map(|to| Moment::parse(to, present)).transpose()?;
     let from = version_at(past, zone, Some(from))?;
     let to = version_at(past, zone, to)?;
     Ok((from, to))
@@ -508,9 +513,28 @@ pub(super) fn answer_follow(
     follow::write(past, &followed, start, room, output, out)
 }
 
-fn time_of(past: &dyn Past, text: &Option<String>) -> Result<Option<u64>, AuditError> {
-    let time = |text| Moment::parse_time(text, past.now_ms());
-    Ok(text.as_deref().map(time).transpose()?)
+/// The present of some zones.
+fn present(past: &dyn Past, zones: &[Name]) -> Result<Present, AuditError> {
+    let mut newest_ms = 0;
+    for zone in zones {
+        if let Some((_, newest)) = past.range(zone) {
+            newest_ms = past.moment(zone, newest)?.1.max(newest_ms);
+        }
+    }
+    let clock_ms = past.now_ms();
+    Ok(Present {
+        clock_ms,
+        newest_ms,
+    })
+}
+
+fn time_of(
+    past: &dyn Past,
+    zones: &[Name],
+    text: &Option<String>,
+) -> Result<Option<u64>, AuditError> {
+    let Some(text) = text else { return Ok(None) };
+    Ok(Some(Moment::parse_time(text, present(past, zones)?)?))
 }
 
 /// The order that a text means.
@@ -528,14 +552,25 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, Au
         },
         OrderText::Rollback { to, time } => {
             let zone = known_zone(past, &zone.to_string())?;
-            let seq = version_at(past, &zone, Some(Moment::parse(to, past.now_ms())?))?;
-            let (serial, _) = past.moment(&zone, seq)?;
-            Order::Rollback {
-                seq,
-                serial,
-                until_ms: until_ms(past, time)?,
-            }
+            let present = present(past, std::slice::from_ref(&zone))?;
+            rollback_to(past, &zone, Moment::parse(to, present)?, time)?
         }
+    })
+}
+
+/// The rollback to the version that `moment` means.
+fn rollback_to(
+    past: &dyn Past,
+    zone: &Name,
+    moment: Moment,
+    time: &str,
+) -> Result<Order, AuditError> {
+    let seq = version_at(past, zone, Some(moment))?;
+    let (serial, _) = past.moment(zone, seq)?;
+    Ok(Order::Rollback {
+        seq,
+        serial,
+        until_ms: until_ms(past, time)?,
     })
 }
 
@@ -551,15 +586,12 @@ fn orders_of(
         return Ok(vec![(zone, own)]);
     }
     // The reverse zones go back to the time of the version, under serials of their own.
-    let of_reverse = match (order, own) {
+    let back = match (order, own) {
         (OrderText::Rollback { to: _, time }, Order::Rollback { seq, .. }) => {
             let (_, time_ms) = past.moment(&zone, seq)?;
-            OrderText::Rollback {
-                to: TimeText(time_ms).to_string(),
-                time: time.clone(),
-            }
+            Some((Moment::Time(time_ms), time))
         }
-        _ => order.clone(),
+        _ => None,
     };
     let reverse = past.reverse_of(&zone);
     if reverse.is_empty() {
@@ -568,7 +600,13 @@ fn orders_of(
         )));
     }
     let reverse = reverse.into_iter().map(|zone| {
-        let order = order_of(past, &zone, &of_reverse)?;
+        let order = match back {
+            Some((moment, time)) => {
+                let zone = known_zone(past, &zone.to_string())?;
+                rollback_to(past, &zone, moment, time)?
+            }
+            None => order_of(past, &zone, order)?,
+        };
         Ok((zone, order))
     });
     std::iter::once(Ok((zone, own))).chain(reverse).collect()
@@ -622,7 +660,7 @@ fn since_of(
     since: &Option<String>,
 ) -> Result<Option<Since>, AuditError> {
     let Some(since) = since else { return Ok(None) };
-    let moment = Moment::parse(since, past.now_ms())?;
+    let moment = Moment::parse(since, present(past, &zones_of(past, zone)?)?)?;
     Ok(Some(match moment {
         Moment::Time(ms) => Since::Time(ms),
         Moment::Serial(serial) => {
@@ -687,6 +725,8 @@ pub(super) fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError
     let known = past.zones();
     if known.contains(&zone) {
         Ok(zone)
+    } else if past.lost().contains(&zone) {
+        Err(AuditError::LostZone(zone))
     } else {
         Err(AuditError::NoZone { zone, known })
     }
@@ -695,59 +735,36 @@ pub(super) fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError
 fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>), AuditError> {
     match text.split_once('@') {
         None => Ok((known_zone(past, text)?, None)),
-        Some((zone, moment)) => Ok((
-            known_zone(past, zone)?,
-            Some(Moment::parse(moment, past.now_ms())?),
-        )),
+        Some((zone, moment)) => {
+            let zone = known_zone(past, zone)?;
+            let present = present(past, std::slice::from_ref(&zone))?;
+            Ok((zone, Some(Moment::parse(moment, present)?)))
+        }
     }
 }
 
-/// The number of the version that `moment` means; the newest for `None`. Costs a binary search, because serials and
-/// times ascend.
+/// The number of the version that `moment` means; the newest for `None`, and of several with the serial. Costs a binary
+/// search.
 fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u64, AuditError> {
     let (oldest, newest) = past.range(zone).ok_or_else(|| AuditError::NoZone {
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let at = |seq| past.moment(zone, seq);
-    let last =
-        |holds: &dyn Fn((Serial, u64)) -> bool| last_version(past, zone, (oldest, newest), holds);
     match moment {
         None => Ok(newest),
         Some(Moment::Serial(number)) => {
-            let serial = Serial::decode(number);
-            let seq = last(&|(at, _)| !at.is_after(serial))?;
-            if seq >= oldest && at(seq)?.0 == serial {
+            let place = past.place_of(zone, Serial::decode(number))?;
+            if let SerialPlace::At(seq) = place {
                 return Ok(seq);
             }
-            if let Some(seq) = archived_at(past, zone, Moment::Serial(number))? {
-                return Ok(seq);
+            match archived_at(past, zone, Moment::Serial(number))? {
+                Some(seq) => Ok(seq),
+                None => Err(without_serial(past, zone, number, place, newest)?),
             }
-            let zone = zone.clone();
-            if oldest <= seq && seq < newest {
-                let text =
-                    |seq| at(seq).map(|(serial, ms)| format!("{serial} of {}", TimeText(ms)));
-                let (older, newer) = (text(seq)?, text(seq + 1)?);
-                return Err(AuditError::NeverSerial {
-                    zone,
-                    serial: number,
-                    older,
-                    newer,
-                });
-            }
-            let (last, last_ms) = at(newest)?;
-            let ends = match serial.is_after(last) {
-                true => format!("the newest is serial {last}, {}", TimeText(last_ms)),
-                false => format!("history begins at {}", begins(past, &zone)?),
-            };
-            Err(AuditError::NoSerial {
-                zone,
-                serial: number,
-                ends,
-            })
         }
         Some(Moment::Time(ms)) => {
-            let seq = last(&|(_, time_ms)| time_ms <= ms)?;
+            let is_before = |(_, time_ms): (Serial, u64)| time_ms <= ms;
+            let seq = last_version(past, zone, (oldest, newest), &is_before)?;
             if seq < oldest {
                 if let Some(seq) = archived_at(past, zone, Moment::Time(ms))? {
                     return Ok(seq);
@@ -762,45 +779,77 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
     }
 }
 
+/// Says why no version has a serial.
+fn without_serial(
+    past: &dyn Past,
+    zone: &Name,
+    serial: u32,
+    place: SerialPlace,
+    newest: u64,
+) -> Result<AuditError, AuditError> {
+    let text = |seq, between| {
+        let moment = past.moment(zone, seq)?;
+        Ok::<_, AuditError>(format!("{}{between}{}", moment.0, TimeText(moment.1)))
+    };
+    let ends = match place {
+        SerialPlace::Between(seq) | SerialPlace::At(seq) => {
+            return Ok(AuditError::NeverSerial {
+                zone: zone.clone(),
+                serial,
+                older: text(seq, " of ")?,
+                newer: text(seq + 1, " of ")?,
+            });
+        }
+        SerialPlace::After => format!("the newest is serial {}", text(newest, ", ")?),
+        SerialPlace::Before => format!("history begins at {}", begins(past, zone)?),
+    };
+    Ok(AuditError::NoSerial {
+        zone: zone.clone(),
+        serial,
+        ends,
+    })
+}
+
 /// The number of the archived version that `moment` means; `None` when there is none.
 ///
 /// # Errors
 /// [`AuditError::Condensed`] when the version was condensed with later ones.
 fn archived_at(past: &dyn Past, zone: &Name, moment: Moment) -> Result<Option<u64>, AuditError> {
     let archived = past.archived(zone);
-    let is_before = |entry: &Archived| match moment {
-        Moment::Serial(number) => Serial::decode(number).is_after(entry.serial),
-        Moment::Time(ms) => entry.time_ms <= ms,
-    };
-    let place = archived.iter().take_while(|entry| is_before(entry)).count();
-    let before = place.checked_sub(1).and_then(|it| archived.get(it));
-    let next = archived.get(place);
-    let what = match moment {
-        Moment::Serial(number) => {
-            let is_it = |entry: &&Archived| entry.serial == Serial::decode(number);
-            if let Some(found) = next.filter(is_it) {
-                return Ok(Some(found.seq));
-            }
-            format!("serial {number}")
-        }
-        Moment::Time(ms) => format!("the version at {}", TimeText(ms)),
-    };
-    let is_within = |entry: &&Archived| match moment {
-        // What is before the first entry is not known.
-        Moment::Serial(_) => before.is_some() && entry.versions() > 1,
-        Moment::Time(ms) => entry.first_ms <= ms,
-    };
-    match next.filter(is_within) {
-        Some(entry) => Err(AuditError::Condensed {
+    let condensed = |entry: &Archived, what| {
+        Err(AuditError::Condensed {
             zone: zone.clone(),
             what,
             versions: entry.versions(),
             serial: entry.serial,
             last: TimeText(entry.time_ms),
-        }),
-        None => match moment {
-            Moment::Serial(_) => Ok(None),
-            Moment::Time(_) => Ok(before.map(|entry| entry.seq)),
-        },
+        })
+    };
+    match moment {
+        Moment::Serial(number) => {
+            let serial = Serial::decode(number);
+            if let Some(found) = archived.iter().rfind(|entry| entry.serial == serial) {
+                return Ok(Some(found.seq));
+            }
+            // What is before the first entry is not known.
+            let within = archived.windows(2).rev().find_map(|pair| {
+                let [before, entry] = pair else { return None };
+                let ahead = |other: Serial| other.encode().wrapping_sub(before.serial.encode());
+                let is_within = entry.versions() > 1 && ahead(serial) < ahead(entry.serial);
+                is_within.then_some(entry)
+            });
+            match within {
+                Some(entry) => condensed(entry, format!("serial {number}")),
+                None => Ok(None),
+            }
+        }
+        Moment::Time(ms) => {
+            let is_before = |entry: &&Archived| entry.time_ms <= ms;
+            let place = archived.iter().take_while(is_before).count();
+            match archived.get(place).filter(|entry| entry.first_ms <= ms) {
+                Some(entry) => condensed(entry, format!("the version at {}", TimeText(ms))),
+                None => Ok(place.checked_sub(1).map(|it| archived[it].seq)),
+            }
+        }
     }
 }

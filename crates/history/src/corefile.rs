@@ -14,7 +14,8 @@ use crate::past::Past;
 /// The digits of a digest in texts.
 const DIGEST_SHOWN: usize = 16;
 
-/// The Corefile of a version: the last one that was in use when it was published.
+/// The Corefile of a version: the last one that was in use when it was published. Both have no order but time, so after
+/// the clock was set back it may be one that came into use later. The store would have to note the newest versions with a Corefile.
 struct Behind {
     serial: u32,
     time_ms: u64,

@@ -41,16 +41,9 @@ pub enum AuditError {
         /// The zones in the store.
         known: Vec<Name>,
     },
-    /// Nothing of the zone waits to be published.
-    #[error(
-        "nothing of {zone} waits: serial {serial} is as its sources; see zonewright show {zone}"
-    )]
-    NothingWaits {
-        /// The zone.
-        zone: Name,
-        /// The served serial.
-        serial: Serial,
-    },
+    /// The zone lost all its published versions.
+    #[error("no version of {0} is kept: all that were published are lost")]
+    LostZone(Name),
     /// The store is empty.
     #[error("no zone is stored here")]
     NothingStored,
@@ -162,6 +155,9 @@ pub enum AuditError {
         /// The verified zones.
         zones: Vec<Name>,
     },
+    /// A version, or the records of one, left the history.
+    #[error("{0}")]
+    Gone(String),
     /// The store failed.
     #[error("the store cannot be read: {0}")]
     Store(String),
@@ -231,7 +227,6 @@ impl AuditError {
             | Self::Moment(_)
             | Self::NoZone { .. }
             | Self::NothingStored
-            | Self::NothingWaits { .. }
             | Self::NeverSerial { .. }
             | Self::WhoseSerial(_)
             | Self::EmptyRange { .. }
@@ -250,6 +245,8 @@ impl AuditError {
             | Self::TooEarly { .. }
             | Self::NoneKept(_)
             | Self::UnknownCorefile { .. }
+            | Self::Gone(_)
+            | Self::LostZone(_)
             | Self::NotAnchored { .. } => Fault::NotKnown,
             Self::Broken(_)
             | Self::BrokenFile(_)
@@ -262,7 +259,13 @@ impl AuditError {
 
 impl From<ReadError> for AuditError {
     fn from(error: ReadError) -> Self {
-        Self::Store(error.to_string())
+        let text = error.to_string();
+        match error {
+            ReadError::NoVersion { .. } | ReadError::Stripped { .. } => Self::Gone(text),
+            ReadError::NoZone(_) | ReadError::Damaged { .. } | ReadError::Store(_) => {
+                Self::Store(text)
+            }
+        }
     }
 }
 
@@ -278,4 +281,35 @@ fn there_are(known: &[Name]) -> String {
         return "are none yet".to_owned();
     }
     format!("are {}", names_of(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_records_that_were_dropped_are_not_known_and_damage_is_a_failure() {
+        let apex = || Name::parse("z.").unwrap();
+        let stripped = ReadError::Stripped {
+            apex: apex(),
+            seq: 2,
+            first: 3,
+            last: 4,
+        };
+        let dropped = ReadError::NoVersion {
+            apex: apex(),
+            seq: 1,
+            oldest: 2,
+            newest: 4,
+        };
+        let damaged = ReadError::Damaged {
+            apex: apex(),
+            seq: 3,
+            what: "bytes".to_owned(),
+        };
+        let fault = |error| AuditError::from(error).fault();
+        assert_eq!(fault(stripped), Fault::NotKnown);
+        assert_eq!(fault(dropped), Fault::NotKnown);
+        assert_eq!(fault(damaged), Fault::Failed);
+    }
 }

@@ -39,7 +39,7 @@ pub use evidence::{
     check_history, read_notes,
 };
 pub use follow::{Cursor, Given};
-pub use moment::{Moment, MomentError};
+pub use moment::{Moment, MomentError, Present};
 pub use parts::ZoneParts;
 pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;

@@ -16,6 +16,26 @@ pub enum Moment {
     Time(u64),
 }
 
+/// The present of a zone: after the clock was set back, its newest versions have times that are ahead of the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Present {
+    /// The clock's time, milliseconds since 1970 UTC. Ages count from it.
+    pub clock_ms: u64,
+    /// The time of the newest version, milliseconds since 1970 UTC; 0 where there is none.
+    pub newest_ms: u64,
+}
+
+impl Present {
+    /// `now`, and the latest time that can be asked for: the newest version is current then.
+    const fn latest_ms(self) -> u64 {
+        if self.newest_ms > self.clock_ms {
+            self.newest_ms
+        } else {
+            self.clock_ms
+        }
+    }
+}
+
 /// The text is not a serial or time as needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MomentError {
@@ -29,6 +49,16 @@ pub enum MomentError {
         "\"{0}\" is a serial, but a time is needed; write 2026-11-21T14:03:00Z, 2026-11-21, \"2 hours ago\", yesterday or now"
     )]
     Serial(String),
+    /// A time of day without an offset from UTC: it may be that of any time zone.
+    #[error(
+        "\"{text}\" has no offset from UTC; write {time}Z for UTC, or an offset, such as {time}+01:00"
+    )]
+    NoOffset {
+        /// The text.
+        text: String,
+        /// The date and the time of day in it.
+        time: civil::DateTime,
+    },
     /// A time that has not come.
     #[error("\"{text}\" is in the future: it is {now} now", now = TimeText(*.now_ms))]
     Future {
@@ -44,15 +74,23 @@ impl Moment {
     /// age such as `2h ago`, `2 hours ago` or `1 month ago`.
     ///
     /// # Errors
-    /// [`MomentError`] with the text; a time after `now_ms` is one, too.
-    pub fn parse(text: &str, now_ms: u64) -> Result<Self, MomentError> {
+    /// [`MomentError`] with the text; a time after both the clock's and that of the newest version is one, too.
+    pub fn parse(text: &str, present: Present) -> Result<Self, MomentError> {
         if let Ok(serial) = text.parse() {
             return Ok(Self::Serial(serial));
         }
-        let time_ms =
-            parse_timestamp(text, now_ms).and_then(|at| u64::try_from(at.as_millisecond()).ok());
+        if text == "now" {
+            return Ok(Self::Time(present.latest_ms()));
+        }
+        let now_ms = present.clock_ms;
+        let at = parse_timestamp(text, now_ms);
+        if let (None, Ok(time)) = (at, text.parse()) {
+            let text = text.to_owned();
+            return Err(MomentError::NoOffset { text, time });
+        }
+        let time_ms = at.and_then(|at| u64::try_from(at.as_millisecond()).ok());
         match time_ms.ok_or_else(|| MomentError::Neither(text.to_owned()))? {
-            time_ms if time_ms > now_ms => Err(MomentError::Future {
+            time_ms if time_ms > present.latest_ms() => Err(MomentError::Future {
                 text: text.to_owned(),
                 now_ms,
             }),
@@ -64,26 +102,27 @@ impl Moment {
     ///
     /// # Errors
     /// [`MomentError`] when the text is a serial or malformed, or the time has not come.
-    pub fn parse_time(text: &str, now_ms: u64) -> Result<u64, MomentError> {
-        match Self::parse(text, now_ms)? {
+    pub fn parse_time(text: &str, present: Present) -> Result<u64, MomentError> {
+        match Self::parse(text, present)? {
             Self::Time(ms) => Ok(ms),
             Self::Serial(_) => Err(MomentError::Serial(text.to_owned())),
         }
     }
 }
 
-/// Parses a time as [`Moment::parse`] does.
+/// Parses a time as [`Moment::parse`] does, except `now`.
 fn parse_timestamp(text: &str, now_ms: u64) -> Option<Timestamp> {
     if let Ok(at) = text.parse() {
         return Some(at);
     }
-    if let Ok(date) = text.parse::<civil::Date>() {
+    // A date of jiff is also a time of which it takes the date alone.
+    let is_date = |date: &civil::Date| date.to_string() == text;
+    if let Some(date) = text.parse().ok().filter(is_date) {
         return Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
     }
     let now = Timestamp::from_millisecond(i64::try_from(now_ms).ok()?).ok()?;
     // An age parses as a negative span.
     let age: Span = match text {
-        "now" => Span::new(),
         "yesterday" => Span::new().hours(-24),
         _ if text.ends_with("ago") => text.parse().ok()?,
         _ => return None,
@@ -103,6 +142,27 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
+    /// The present where the clock was never set back.
+    const fn at(clock_ms: u64) -> Present {
+        Present {
+            clock_ms,
+            newest_ms: 0,
+        }
+    }
+
+    #[test]
+    fn after_the_clock_was_set_back_times_up_to_the_newest_version_can_be_asked_for() {
+        let present = Present {
+            clock_ms: 10_000_000,
+            newest_ms: 13_600_000,
+        };
+        let time = |text: &str| Moment::parse_time(text, present).ok();
+        assert_eq!(time("now"), Some(13_600_000));
+        assert_eq!(time("1970-01-01T03:46:40.000Z"), Some(13_600_000));
+        assert_eq!(time("1970-01-01T03:46:40.001Z"), None);
+        assert_eq!(time("1s ago"), Some(9_999_000));
+    }
+
     #[test]
     fn moments_read_as_people_write_them() {
         let now = 1_795_286_400_000;
@@ -118,7 +178,7 @@ mod tests {
             ("yesterday", Moment::Time(now - 86_400_000)),
             ("now", Moment::Time(now)),
         ] {
-            assert_eq!(Moment::parse(text, now), Ok(want), "{text}");
+            assert_eq!(Moment::parse(text, at(now)), Ok(want), "{text}");
         }
         for text in [
             "tomorrow",
@@ -129,16 +189,40 @@ mod tests {
             "99999999999",
             "2h",
             "1969-01-01",
+            "2026-11-20 ",
+            " 2026-11-20",
+            "2026-11",
+            "2026-W47-5",
+            "14:03:00Z",
         ] {
             let wrong = Err(MomentError::Neither(text.to_owned()));
-            assert_eq!(Moment::parse(text, now), wrong, "{text}");
+            assert_eq!(Moment::parse(text, at(now)), wrong, "{text}");
+        }
+        for text in [
+            "2026-11-20T14:03:00",
+            "2026-11-20 14:03",
+            "2026-11-20T14",
+            "20261120T140300",
+            "2026-11-20[Europe/Berlin]",
+            "2026-11-20T14:03:00[Europe/Berlin]",
+        ] {
+            let time: civil::DateTime = text.parse().unwrap();
+            let want = format!(
+                "\"{text}\" has no offset from UTC; write {time}Z for UTC, or an offset, such as {time}+01:00"
+            );
+            let refusal = Moment::parse(text, at(now)).unwrap_err().to_string();
+            assert_eq!(refusal, want);
+            for offset in ["Z", "+01:00"] {
+                let fixed = format!("{time}{offset}");
+                assert!(Moment::parse_time(&fixed, at(now)).is_ok(), "{fixed}");
+            }
         }
         for text in ["2026-11-22", "2026-11-21T18:40:00.001Z", "9999-12-30"] {
-            let future = Moment::parse(text, now).unwrap_err().to_string();
+            let future = Moment::parse(text, at(now)).unwrap_err().to_string();
             let want = format!("\"{text}\" is in the future: it is 2026-11-21T18:40:00.000Z now");
             assert_eq!(future, want);
         }
-        let serial = Moment::parse_time("1795286401", now)
+        let serial = Moment::parse_time("1795286401", at(now))
             .unwrap_err()
             .to_string();
         assert!(serial.starts_with("\"1795286401\" is a serial"), "{serial}");

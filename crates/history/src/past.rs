@@ -7,7 +7,8 @@ use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::{Reason, Waiting};
 use zone::journal::{
-    Acts, Archived, KeptCorefile, PartialStep, SegmentPart, Topic, Verdict, last_of,
+    Acts, Archived, KeptCorefile, PartialStep, SegmentPart, SerialPlace, Topic, Verdict,
+    find_serial, last_of,
 };
 use zone::{Contents, Hash, Net, Step};
 
@@ -58,6 +59,17 @@ pub trait Past {
     /// # Errors
     /// [`AuditError::Store`] when the store cannot read it.
     fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, AuditError>;
+    /// The place of a serial among the versions of [`Self::range`].
+    ///
+    /// # Errors
+    /// [`AuditError::NoZone`], or [`AuditError::Store`] when the store cannot read it.
+    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
+        let (oldest, newest) = self.range(zone).ok_or_else(|| AuditError::NoZone {
+            zone: zone.clone(),
+            known: self.zones(),
+        })?;
+        find_serial(oldest..=newest, serial, |seq| Ok(self.moment(zone, seq)?.0))
+    }
     /// The serial and time (milliseconds since 1970 UTC) of a version whose step is kept.
     ///
     /// # Errors
@@ -275,7 +287,7 @@ pub(super) fn steps_of(
     if !is_whole || first < begins {
         let error =
             format!("of versions {first} to {last} of {zone} some left the history meanwhile");
-        return Err(AuditError::Store(error));
+        return Err(AuditError::Gone(error));
     }
     Ok(steps)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use jiff::Timestamp;
-use provenance::{Cause, FactKey, Kind, ObjectKey};
+use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -32,11 +32,32 @@ struct Event {
     source_ips: Vec<String>,
     #[serde(default)]
     user_agent: String,
+    #[serde(default, rename = "requestURI")]
+    request_uri: String,
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
     request_received_timestamp: Timestamp,
+    /// The body. Only logged from level Request on.
+    request_object: Option<Value>,
     /// Only logged at level RequestResponse.
     response_object: Option<ResponseObject>,
+}
+
+impl Event {
+    /// Whether the request changed nothing, as `--dry-run=server` asks.
+    fn is_dry_run(&self, is_deletion: bool) -> bool {
+        // For a deletion with a body the API server does not read the query. The body of another request is an object,
+        // in which the user writes what he likes.
+        let body = self.request_object.as_ref().filter(|_| is_deletion);
+        if let Some(options) = body {
+            let dry_run = options.get("dryRun").and_then(Value::as_array);
+            return dry_run.is_some_and(|stages| !stages.is_empty());
+        }
+        let (_, query) = self.request_uri.split_once('?').unwrap_or_default();
+        let mut parameters = query.split('&');
+        parameters
+            .any(|it| matches!(it.split_once('='), Some(("dryRun", value)) if !value.is_empty()))
+    }
 }
 
 #[derive(Deserialize)]
@@ -155,6 +176,15 @@ struct Sought {
     request: Option<Requested>,
 }
 
+/// Says that there is no request.
+fn missing(cause: &Cause) -> &'static str {
+    if cause.verb == Verb::Deleted {
+        "the audit log has no such request: it may also have lost its label"
+    } else {
+        "the audit log has no such request"
+    }
+}
+
 /// The cause that a JSON object says.
 fn cause_of_json(json: &Value) -> Option<Cause> {
     CauseLine::deserialize(json).ok()?.cause()
@@ -249,6 +279,9 @@ impl Requests {
             "delete" | "deletecollection" => true,
             _ => return true,
         };
+        if event.is_dry_run(is_deletion) {
+            return true;
+        }
         let response = event.response_object.as_ref();
         // `generateName`: the name is in the answer alone.
         let name = match &*of.name {
@@ -282,7 +315,9 @@ impl Requests {
     fn consider(&mut self, place: usize, event: &Event, is_deletion: bool) {
         let sought = &mut self.sought[place];
         let cause = &sought.cause;
-        if cause.verb.ends_object() != is_deletion {
+        // A change that takes a label away ends an object for those who select it by the label.
+        let may_unlabel = cause.verb == Verb::Deleted && !is_deletion;
+        if cause.verb.ends_object() != is_deletion && !may_unlabel {
             return;
         }
         let response = event.response_object.as_ref();
@@ -302,6 +337,8 @@ impl Requests {
         let time_ms = time_ms.unwrap_or(0);
         // With its answer in the log, a request that gave another object or version is not the one.
         let is_other = response.is_some() && !is_proven && !event.verb.ends_with("collection");
+        // Without its answer, a change before a deletion does not look like the cause of it.
+        let is_other = is_other || may_unlabel;
         let is_late = time_ms > sought.seen_ms.saturating_add(CLOCKS_DIFFER_MS);
         if !is_proven && (is_other || is_late) {
             return;
@@ -346,7 +383,7 @@ impl Requests {
                 let indent = &line[..line.len() - text.len()];
                 match &self.sought[*place].request {
                     Some(request) => writeln!(out, "{indent}    {}", request.text()),
-                    None => writeln!(out, "{indent}    the audit log has no such request"),
+                    None => writeln!(out, "{indent}    {}", missing(&self.sought[*place].cause)),
                 }
             }
             Output::Json => {
@@ -511,6 +548,73 @@ mod tests {
             json!({ "metadata": {} }),
         );
         assert_eq!(named(DELETED, &[all]).as_deref(), Some("dana?"));
+    }
+
+    /// The audit log of a dry run is that of the request itself.
+    #[test]
+    fn a_request_that_changes_nothing_is_not_named() {
+        let with = |user, verb, query: &str, body: Value| {
+            let status = json!({ "kind": "Status", "metadata": {}, "details": { "uid": "u1" } });
+            let answer = if verb == "delete" {
+                status
+            } else {
+                object("u1", "7")
+            };
+            let mut event = event(user, verb, "web", 40, answer);
+            event["requestURI"] = json!(format!("/api/v1/namespaces/shop/services/web{query}"));
+            event["requestObject"] = body;
+            event
+        };
+        let options = |dry_run: Value| json!({ "kind": "DeleteOptions", "dryRun": dry_run });
+        let mut done = with("dana", "delete", "?gracePeriodSeconds=0", Value::Null);
+        done["requestReceivedTimestamp"] = json!("1970-01-01T00:00:50Z");
+        for dry in [
+            with("eve", "delete", "?dryRun=All", Value::Null),
+            with("eve", "delete", "?a=b&dryRun=All&c", Value::Null),
+            with("eve", "delete", "", options(json!(["All"]))),
+        ] {
+            assert_eq!(named(DELETED, &[dry.clone()]), None);
+            assert_eq!(
+                named(DELETED, &[dry, done.clone()]).as_deref(),
+                Some("dana")
+            );
+        }
+        let dry = with("eve", "patch", "?fieldManager=x&dryRun=All", Value::Null);
+        assert_eq!(named(APPLIED, &[dry]), None);
+        // The API server reads the options in the body, and those in the query only without one.
+        for (verb, cause, query, body) in [
+            ("delete", DELETED, "?dryRun=All", options(Value::Null)),
+            ("delete", DELETED, "?dryRun=", Value::Null),
+            (
+                "patch",
+                APPLIED,
+                "?fieldManager=dryRun",
+                options(json!(["All"])),
+            ),
+        ] {
+            let events = [with("dana", verb, query, body)];
+            assert_eq!(
+                named(cause, &events).as_deref(),
+                Some("dana"),
+                "{verb} {query}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_object_that_lost_its_label_names_the_change_that_took_it() {
+        let unlabelled = event("carol", "patch", "web", 50, object("u1", "9"));
+        let older = event("eve", "patch", "web", 49, object("u1", "8"));
+        let later = event("dana", "delete", "web", 58, object("u1", "12"));
+        let events = [older.clone(), unlabelled.clone(), later];
+        assert_eq!(named(DELETED, &events).as_deref(), Some("carol"));
+        assert_eq!(named(DELETED, &[older]), None);
+        // What vanished has the version that it had before.
+        let vanished = ["vanished", "shop", "web", "u1", "9"];
+        assert_eq!(named(vanished, &[unlabelled]), None);
+        // Without answers, a change is not taken for the deletion.
+        let bare = event("carol", "patch", "web", 50, Value::Null);
+        assert_eq!(named(DELETED, &[bare]), None);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::io;
 
 use dns::{Name, RecordText, RrRef, Rtype, Serial};
-use serde_json::json;
-use zone::Contents;
+use serde_json::{Value, json};
+use zone::{Contents, Hash};
 
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
@@ -24,35 +24,78 @@ pub(super) fn write(
     if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
         return write_absence(past, zone, seq, name, output, out);
     }
-    if output == Output::Text {
-        let time = TimeText(time_ms);
-        match name {
-            None => {
-                let records = contents.record_count();
-                writeln!(out, "; {zone} serial {serial} of {time}, {records} records")?;
+    let mut shown = Shown {
+        zone,
+        serial,
+        time_ms,
+        hash: None,
+        is_waiting: false,
+    };
+    match output {
+        Output::Text => {
+            let time = TimeText(time_ms);
+            match name {
+                None => {
+                    let records = contents.record_count();
+                    writeln!(out, "; {zone} serial {serial} of {time}, {records} records")?;
+                }
+                Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
             }
-            Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
+        }
+        Output::Json => {
+            let link = past.step_of(zone, seq, name.unwrap_or(zone))?.step.link;
+            shown.hash = link.map(|link| link.hash);
         }
     }
-    write_each(&contents, serial, name, output, out)
+    write_each(&contents, &shown, name, output, out)
+}
+
+/// The version whose records are written.
+pub(super) struct Shown<'a> {
+    pub(super) zone: &'a Name,
+    pub(super) serial: Serial,
+    /// Milliseconds since 1970 UTC.
+    pub(super) time_ms: u64,
+    /// `None` where it has no hashes.
+    pub(super) hash: Option<Hash>,
+    /// Whether it waits to be a version: serial and time are those of the served version and of the answer.
+    pub(super) is_waiting: bool,
+}
+
+impl Shown<'_> {
+    /// A record of it.
+    fn json(&self, record: &str) -> Value {
+        let mut json = json!({
+            "schema": SCHEMA,
+            "record": record,
+            "zone": self.zone.to_string(),
+            "serial": self.serial.encode(),
+            "time": TimeText(self.time_ms).to_string(),
+            "timeMs": self.time_ms,
+            "hash": self.hash.map(|hash| hash.to_string()),
+        });
+        if self.is_waiting {
+            json["waiting"] = true.into();
+        }
+        json
+    }
 }
 
 /// Writes the records of a version, or those of one name.
 pub(super) fn write_each(
     contents: &Contents,
-    serial: Serial,
+    shown: &Shown<'_>,
     name: Option<&Name>,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    each_record(contents, serial, |rr| {
+    each_record(contents, shown.serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
         match output {
             _ if !wanted => Ok(()),
             Output::Text => writeln!(out, "{}", RecordText(rr)),
             Output::Json => {
-                let record = RecordText(rr).to_string();
-                writeln!(out, "{}", json!({ "schema": SCHEMA, "record": record }))
+                writeln!(out, "{}", shown.json(&RecordText(rr).to_string()))
             }
         }
     })?;

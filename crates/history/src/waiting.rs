@@ -12,7 +12,7 @@ use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::cause_json;
 use crate::moment::TimeText;
 use crate::past::Past;
-use crate::show::write_each;
+use crate::show::{Shown, has_records, write_each};
 
 /// Serial and time of the served version.
 fn served(past: &dyn Past, zone: &Name) -> Result<(Serial, u64), AuditError> {
@@ -47,19 +47,74 @@ pub(super) fn show(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (serial, _) = served(past, zone)?;
+    let (serial, time_ms) = served(past, zone)?;
     let Some(waiting) = past.waiting(zone)? else {
-        return Err(AuditError::NothingWaits {
-            zone: zone.clone(),
-            serial,
-        });
+        return write_nothing(zone, (serial, time_ms), output, out);
     };
+    if let Some(name) = name.filter(|name| !has_records(&waiting.contents, name)) {
+        let why = why(past, zone);
+        return match output {
+            Output::Text => Ok(writeln!(
+                out,
+                "; {name} has no record in {zone} as it waits; {why}"
+            )?),
+            Output::Json => {
+                let json = json!({
+                    "schema": SCHEMA,
+                    "type": "absent",
+                    "name": name.to_string(),
+                    "zone": zone.to_string(),
+                    "serial": serial.encode(),
+                    "time": TimeText(past.now_ms()).to_string(),
+                    "timeMs": past.now_ms(),
+                    "hash": null,
+                    "contentHash": null,
+                    "waiting": true,
+                });
+                Ok(writeln!(out, "{json}")?)
+            }
+        };
+    }
     if output == Output::Text {
         let records = waiting.contents.record_count();
         let why = why(past, zone);
         writeln!(out, "; {zone} as it waits, {records} records; {why}")?;
     }
-    write_each(&waiting.contents, serial, name, output, out)
+    let shown = Shown {
+        zone,
+        serial,
+        time_ms: past.now_ms(),
+        hash: None,
+        is_waiting: true,
+    };
+    write_each(&waiting.contents, &shown, name, output, out)
+}
+
+/// Writes that nothing waits.
+fn write_nothing(
+    zone: &Name,
+    (serial, time_ms): (Serial, u64),
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    match output {
+        Output::Text => writeln!(
+            out,
+            "; nothing of {zone} waits: serial {serial} is as its sources"
+        )?,
+        Output::Json => {
+            let none = json!({
+                "schema": SCHEMA,
+                "type": "none",
+                "zone": zone.to_string(),
+                "serial": serial.encode(),
+                "time": TimeText(time_ms).to_string(),
+                "timeMs": time_ms,
+            });
+            writeln!(out, "{none}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes what a release would remove and add, with the causes.
@@ -77,8 +132,7 @@ pub(super) fn diff(
         return Ok(writeln!(out, "{json}")?);
     }
     let Some(waiting) = waiting else {
-        let line = format!("nothing of {zone} waits: serial {serial} is as its sources");
-        return Ok(writeln!(out, "; {line}")?);
+        return write_nothing(zone, (serial, time_ms), output, out);
     };
     writeln!(out, "--- {zone} {serial} {}", TimeText(time_ms))?;
     writeln!(out, "+++ {zone} as it waits; {}", why(past, zone))?;

@@ -66,6 +66,7 @@ mod segment_objects;
 mod segment_opened;
 pub mod serial_files;
 mod serial_floor;
+mod serial_search;
 mod snapshot;
 mod step;
 mod step_cache;
@@ -99,6 +100,7 @@ use segment_objects::NoObjects;
 use segment_opened::Remote;
 use serial_files::{Newest, Serials};
 use serial_floor::{Losses, floors, lost_note};
+use serial_search::KnownTurns;
 use snapshot::SnapshotJob;
 use step::StepSize;
 use store::{Batch, Store};
@@ -117,6 +119,7 @@ pub use segment::Segment;
 pub use segment_cut::{Cut, CutLimits};
 pub use segment_objects::{ObjectPlace, Objects};
 pub use serial_floor::Lost;
+pub use serial_search::{SerialPlace, find_serial};
 pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;
@@ -476,6 +479,7 @@ impl Journal {
             zones: Arc::clone(&self.zones),
             losses: self.losses.clone(),
             remote: Arc::clone(&self.remote),
+            turns: KnownTurns::default(),
             is_local: false,
             is_segment: false,
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use writer::Waiting;
 use zone::journal::{Act, Acts, PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
@@ -34,6 +35,12 @@ pub(super) struct Fake {
     /// The operator of the last order, as it is recorded.
     pub(super) operator: RefCell<Option<String>>,
     pub(super) requires_reason: bool,
+    /// What waits to be published, with a server.
+    pub(super) waiting: Option<Waiting>,
+    /// The zones that lost all versions.
+    pub(super) lost: Vec<Name>,
+    /// By how many milliseconds the clock is ahead of the newest version; it was set back where this is negative.
+    pub(super) clock_ahead_ms: i64,
 }
 
 pub(super) fn name(text: &str) -> Name {
@@ -143,6 +150,9 @@ impl Fake {
             status: None,
             operator: RefCell::default(),
             requires_reason: false,
+            waiting: None,
+            lost: Vec::new(),
+            clock_ahead_ms: 1000,
             verdict: Verdict {
                 segments: 0,
                 oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
@@ -174,6 +184,14 @@ fn missing() -> AuditError {
 impl Past for Fake {
     fn zones(&self) -> Vec<Name> {
         self.zones.clone()
+    }
+
+    fn lost(&self) -> Vec<Name> {
+        self.lost.clone()
+    }
+
+    fn waiting(&self, _: &Name) -> Result<Option<Waiting>, AuditError> {
+        Ok(self.waiting.clone())
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
@@ -304,9 +322,9 @@ impl Past for Fake {
         Err(AuditError::NoServer)
     }
 
-    /// A second after the newest version.
     fn now_ms(&self) -> u64 {
-        self.steps.last().map_or(THIRD_MS, |step| step.time_ms) + 1000
+        let newest_ms = self.steps.last().map_or(THIRD_MS, |step| step.time_ms);
+        newest_ms.saturating_add_signed(self.clock_ahead_ms)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Log, show and diff.
 
+use writer::Waiting;
+
 use super::*;
 use crate::past::steps_of;
 
@@ -244,6 +246,81 @@ fn versions_are_found_by_serial_and_by_time() {
 }
 
 #[test]
+fn after_the_clock_was_set_back_now_is_the_newest_version_and_its_time_can_be_asked_for() {
+    let mut past = Fake::new();
+    past.clock_ahead_ms = -1500;
+    let head = |moment: &str| {
+        let zone = format!("z@{moment}");
+        let said = asked(&past, Request::Show { zone, name: None }, Output::Text);
+        said.map(|text| text.split(' ').take(4).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(head("now").as_deref(), Ok("; z. serial 200"));
+    let third = "2026-11-21T14:00:02.000Z";
+    assert_eq!(head(third).as_deref(), Ok("; z. serial 200"));
+    let later = head("2026-11-21T14:00:02.001Z").unwrap_err();
+    assert!(later.contains("is in the future"), "{later}");
+    assert!(diff_of(&past, "100", Some("now")).is_ok_and(|it| it.contains("+++ z. 200")));
+    let request = |since, until| Request::Log {
+        zone: None,
+        since,
+        until,
+        name: None,
+        object: None,
+        count: None,
+    };
+    let time = Some(third.to_owned());
+    for request in [
+        request(time.clone(), None),
+        request(None, time),
+        request(None, Some("now".to_owned())),
+    ] {
+        let said = asked(&past, request, Output::Text);
+        assert_eq!(serials(said).first().map(String::as_str), Some("200"));
+    }
+}
+
+#[test]
+fn machines_read_with_each_record_of_which_version_it_is() {
+    let mut past = Fake::new();
+    Arc::make_mut(&mut past.steps[1]).link = Some(zone::Link {
+        previous: zone::Hash::ZERO,
+        hash: zone::Hash::from_octets([0xab; 32]),
+        content: zone::Hash::ZERO,
+    });
+    let request = Request::Show {
+        zone: "z@101".into(),
+        name: Some("web.z".into()),
+    };
+    let line = asked(&past, request, Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&line).expect("it is one line");
+    let want = serde_json::json!({
+        "schema": 1, "record": "web.z. 5 IN A 192.0.2.2", "zone": "z.", "serial": 101,
+        "time": "2026-11-21T14:00:01.000Z", "timeMs": THIRD_MS - 1000, "hash": "ab".repeat(32),
+    });
+    assert_eq!(read, want);
+}
+
+/// docs/serials.md: "Move a serial back".
+#[test]
+fn after_a_serial_was_moved_back_each_version_is_shown_by_its_serial() {
+    let mut past = Fake::new();
+    let moved = [1_800_000_000, 3_900_000_000, 1_700_000_000];
+    for (step, serial) in past.steps.iter_mut().zip(moved) {
+        Arc::make_mut(step).serial = Serial::decode(serial);
+    }
+    let show = |serial: u32| {
+        let zone = format!("z@{serial}");
+        asked(&past, Request::Show { zone, name: None }, Output::Text)
+    };
+    for serial in moved {
+        let head = format!("; z. serial {serial} of ");
+        assert!(show(serial).is_ok_and(|said| said.starts_with(&head)));
+    }
+    let never = show(2_000_000_000).unwrap_err();
+    assert!(never.contains("1800000000 of 2026-11-21T14:00:00.000Z was followed by 3900000000"));
+}
+
+#[test]
 fn diff_tells_the_net_difference_and_its_causes() {
     let want = "\
 --- z. 100 2026-11-21T14:00:00.000Z
@@ -484,4 +561,112 @@ fn machines_read_what_is_not_there_and_what_is_not_kept() {
         );
         assert_eq!((&read[0]["serial"], read.len()), (&101.into(), 1));
     }
+}
+
+/// `show z@held`, perhaps of a name.
+fn held(past: &Fake, name: Option<&str>, output: Output) -> Result<String, String> {
+    let request = Request::Show {
+        zone: "z@held".into(),
+        name: name.map(Into::into),
+    };
+    asked(past, request, output)
+}
+
+#[test]
+fn nothing_that_waits_and_a_name_that_does_not_wait_are_answers() {
+    let mut past = Fake::new();
+    let json = |past: &Fake, name| -> serde_json::Value {
+        serde_json::from_str(&held(past, name, Output::Json).unwrap()).expect("it is one line")
+    };
+    let none = "; nothing of z. waits: serial 200 is as its sources\n";
+    assert_eq!(held(&past, None, Output::Text).as_deref(), Ok(none));
+    let waiting = Request::Waiting { zone: "z".into() };
+    assert_eq!(asked(&past, waiting, Output::Text).as_deref(), Ok(none));
+    let read = json(&past, None);
+    assert_eq!(
+        (&read["type"], &read["serial"]),
+        (&"none".into(), &200.into())
+    );
+
+    past.waiting = Some(Waiting {
+        contents: past.contents(&name("z."), 2).unwrap(),
+        removed: RrList::default(),
+        added: RrList::default(),
+        causes: Vec::new(),
+    });
+    let read = json(&past, Some("web.z"));
+    assert_eq!(
+        (&read["record"], &read["serial"], &read["waiting"]),
+        (&"web.z. 5 IN A 192.0.2.2".into(), &200.into(), &true.into())
+    );
+    let web =
+        "; z. as it waits, 2 records; it is published within seconds\nweb.z. 5 IN A 192.0.2.2\n";
+    assert_eq!(held(&past, Some("web.z"), Output::Text).as_deref(), Ok(web));
+    let absent = "; db.z. has no record in z. as it waits; it is published within seconds\n";
+    assert_eq!(
+        held(&past, Some("db.z"), Output::Text).as_deref(),
+        Ok(absent)
+    );
+    let read = json(&past, Some("db.z"));
+    assert_eq!(
+        (&read["type"], &read["name"], &read["waiting"]),
+        (&"absent".into(), &"db.z.".into(), &true.into())
+    );
+}
+
+#[test]
+fn a_zone_that_lost_all_its_versions_is_not_known_and_not_unheard_of() {
+    let mut past = Fake::new();
+    past.lost = vec![name("lost.")];
+    let fault = |zone: &str| {
+        let request = Request::Show {
+            zone: zone.into(),
+            name: None,
+        };
+        let question = Question {
+            request,
+            output: Output::Text,
+        };
+        answer(&question, &past, ASKER, &mut Vec::new())
+            .unwrap_err()
+            .fault()
+    };
+    assert_eq!(fault("LOST"), crate::Fault::NotKnown);
+    assert_eq!(fault("y"), crate::Fault::Wrong);
+    // What has the serials after the newest may be another history, which was lost.
+    assert_eq!(fault("z@201"), crate::Fault::NotKnown);
+    assert_eq!(fault("z@99"), crate::Fault::NotKnown);
+    assert_eq!(fault("z@102"), crate::Fault::Wrong);
+}
+
+/// A short history of a zone that cannot have the name does not make the answer uncertain.
+#[test]
+fn log_of_a_name_looks_only_into_zones_that_it_is_within() {
+    let log = |zones: &[&str], name: &str| {
+        let mut past = Fake::new();
+        past.zones = zones.iter().map(|zone| super::name(zone)).collect();
+        past.steps.remove(0);
+        let request = Request::Log {
+            zone: None,
+            since: None,
+            until: None,
+            name: Some(name.to_owned()),
+            object: None,
+            count: None,
+        };
+        asked(&past, request, Output::Text)
+    };
+    let lines = |said: Result<String, String>, word: &str| {
+        let said = said.expect("it is answered");
+        said.matches(word).count()
+    };
+    let begins = "; the history of ";
+    assert_eq!(lines(log(&["y.", "z."], "web.z."), begins), 1);
+    // The inner zone may be younger than the name.
+    assert_eq!(lines(log(&["web.z.", "y.", "z."], "web.z."), begins), 2);
+    let none = log(&["y.", "z."], "cart.z.").unwrap_err();
+    let want = "no version that is kept matches; the history of z. begins at serial 101, 2026-11-21T14:00:01.000Z";
+    assert_eq!(none, want);
+    let outside = log(&["y.", "z."], "web.x.").unwrap_err();
+    assert_eq!(outside, "web.x. is not a name of y. or z.");
 }

@@ -12,9 +12,10 @@ use crate::journal::head::Head;
 use crate::journal::index::Finder;
 use crate::journal::load::{self, State};
 use crate::journal::partial_step::PartialStep;
-use crate::journal::segment::{Segment, Segments};
+use crate::journal::segment::Segments;
 use crate::journal::segment_opened::Remote;
 use crate::journal::serial_floor::Losses;
+use crate::journal::serial_search::{KnownTurns, SerialPlace};
 use crate::journal::store::{Entries, StoreError};
 use crate::journal::topic::Topic;
 use crate::journal::{EarlyDrops, Stored, Zones, large_steps, partial_step, step};
@@ -102,6 +103,7 @@ pub struct Reader {
     pub(super) losses: Losses,
     /// What was read of the parts that are kept elsewhere.
     pub(super) remote: Arc<Remote>,
+    pub(super) turns: KnownTurns,
     /// Whether only the database is read.
     pub(super) is_local: bool,
     /// Whether it is a segment that is read.
@@ -272,26 +274,16 @@ impl Reader {
             .map_err(|error| unreadable(apex, seq, error))
     }
 
-    /// The number of the version with a serial, if its step is kept. Costs a binary search.
+    /// The number of the version with a serial, if its step is kept: of several, the newest. Costs what [`Self::place_of`] does.
     ///
     /// # Errors
     /// [`ReadError`] when the zone does not exist or cannot be read.
     pub fn seq_of(&self, apex: &Name, serial: Serial) -> Result<Option<u64>, ReadError> {
-        let Head { oldest, seq, .. } = self.stored(apex)?.head;
-        let serial_of = |seq| Ok::<_, ReadError>(self.moment(apex, seq)?.0);
-        let last = last_of((oldest, seq), |seq| {
-            Ok::<_, ReadError>(!serial_of(seq)?.is_after(serial))
-        })?;
-        if last >= oldest && serial_of(last)? == serial {
-            return Ok(Some(last));
+        if let SerialPlace::At(seq) = self.place_of(apex, serial)? {
+            return Ok(Some(seq));
         }
         let stored = self.stored(apex)?;
-        let among =
-            |it: &&Arc<Segment>| !it.first_serial.is_after(serial) && !serial.is_after(it.serial);
-        if let Some(segment) = stored.segments.iter().find(among) {
-            return self.within(&stored, segment)?.seq_of(apex, serial);
-        }
-        let archived = stored.archive.iter().find(|entry| entry.serial == serial);
+        let archived = stored.archive.iter().rfind(|entry| entry.serial == serial);
         Ok(archived.map(|entry| entry.seq))
     }
 

@@ -17,6 +17,7 @@ use crate::journal::segment::{Segment, Segments};
 use crate::journal::segment_blocks::damaged;
 use crate::journal::segment_opened::{Opened, failed};
 use crate::journal::serial_floor::Losses;
+use crate::journal::serial_search::KnownTurns;
 use crate::journal::store::{Entries, StoreError};
 use crate::journal::topic::Topic;
 use crate::journal::{EarlyDrops, Stored};
@@ -91,6 +92,7 @@ impl Reader {
             zones: Arc::new(RwLock::new(BTreeMap::from([(zone.apex.clone(), zone)]))),
             losses: Losses::default(),
             remote: Arc::clone(&self.remote),
+            turns: KnownTurns::default(),
             is_local: false,
             is_segment: true,
         })

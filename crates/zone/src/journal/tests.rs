@@ -239,6 +239,38 @@ fn history_is_cut_at_its_oldest_end_and_stays_linked() {
     assert_eq!(after.history.len(), 7);
 }
 
+/// docs/serials.md: "Move a serial back".
+#[test]
+fn after_a_serial_was_moved_back_versions_are_found_by_their_serials() {
+    let mut bench = Bench::new();
+    let mut put = |serial| {
+        let turn = u32::try_from(bench.steps.len()).unwrap();
+        let candidate = bulky_at(bench.version.as_ref(), turn, Serial::decode(serial));
+        bench.put(candidate);
+        bench.journal().reader()
+    };
+    let first = put(1_800_000_000);
+    put(3_900_000_000);
+    let seq_of = |reader: &Reader, serial| {
+        let found = reader.seq_of(&apex(), Serial::decode(serial));
+        found.unwrap()
+    };
+    assert_eq!(seq_of(&first, 3_900_000_000), Some(2));
+    let last = put(1_700_000_000);
+    // The first reader looked at the first two already.
+    for reader in [&first, &last] {
+        assert_eq!(seq_of(reader, 1_800_000_000), Some(1));
+        assert_eq!(seq_of(reader, 3_900_000_000), Some(2));
+        assert_eq!(seq_of(reader, 1_700_000_000), Some(3));
+        assert_eq!(seq_of(reader, 1_750_000_000), None);
+    }
+    let again = put(1_800_000_000);
+    for reader in [&first, &last, &again] {
+        assert_eq!(seq_of(reader, 1_800_000_000), Some(4), "the newest of two");
+        assert_eq!(seq_of(reader, 1_700_000_000), Some(3));
+    }
+}
+
 #[test]
 fn security_07_a_version_that_is_dropped_before_its_time_is_reported() {
     let retention = Retention {

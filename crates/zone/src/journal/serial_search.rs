@@ -1,0 +1,280 @@
+//! Finds the version that has a serial.
+//!
+//! Serials rise, but after one was moved back by two wide steps (RFC 1982 section 7) an old version may have a serial that
+//! is both before and after later ones, or the same as a later one. So versions are divided into turns: within a turn
+//! serials rise by less than the circle in all. Nearly every history is one turn. A binary search is right in a turn
+//! only, and only a look at each serial tells where the next one begins: a reader does that once.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dns::{Name, Serial};
+
+use crate::journal::reader::{ReadError, Reader, last_of};
+use crate::journal::segment::Segment;
+use crate::journal::{Stored, step};
+
+/// The place of a serial among the kept versions that are not condensed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SerialPlace {
+    /// This version has it. Of several it is the newest.
+    At(u64),
+    /// No version has it: this one is before it, and the next one after it.
+    Between(u64),
+    /// It is after the newest version.
+    After,
+    /// It is before the oldest version.
+    Before,
+}
+
+/// How far a serial is ahead of another on the circle.
+const fn ahead(from: Serial, to: Serial) -> u32 {
+    to.encode().wrapping_sub(from.encode())
+}
+
+/// The turns of a zone, as far as its versions were looked at.
+#[derive(Debug, Clone, Default)]
+struct Turns {
+    /// The first version of each, oldest first.
+    firsts: Vec<u64>,
+    /// How far the last version is ahead of the first of its turn.
+    advance: u32,
+    /// The last version that was looked at.
+    last: Option<(u64, Serial)>,
+}
+
+impl Turns {
+    /// Looks at the next version. Of a run of versions that is looked at as one, its first and then its last is given.
+    fn look(&mut self, (seq, serial): (u64, Serial)) {
+        let wide = |advance: &u32| *advance <= Serial::MAX_STEP;
+        let last = self.last.replace((seq, serial));
+        let step = last.map(|(_, last)| ahead(last, serial)).filter(wide);
+        let advance = step.and_then(|step| self.advance.checked_add(step));
+        if let Some(advance) = advance.filter(wide) {
+            self.advance = advance;
+        } else {
+            // A turn that begins with the version before is right, too, and a run is not divided.
+            let first = last.filter(|_| step.is_some()).map_or(seq, |(seq, _)| seq);
+            self.firsts.push(first);
+            self.advance = step.unwrap_or(0);
+        }
+    }
+
+    /// Finds a serial among these versions.
+    fn find<E>(
+        &self,
+        (oldest, newest): (u64, u64),
+        serial: Serial,
+        mut serial_of: impl FnMut(u64) -> Result<Serial, E>,
+    ) -> Result<SerialPlace, E> {
+        let (mut place, mut next) = (None, None);
+        for first in self.firsts.iter().rev().map(|first| oldest.max(*first)) {
+            let last = next.map_or(newest, |(seq, _)| seq - 1);
+            if last < first {
+                continue;
+            }
+            let (begin, end) = (serial_of(first)?, serial_of(last)?);
+            let within = ahead(begin, serial);
+            if within <= ahead(begin, end) {
+                let found = last_of((first, last), |seq| {
+                    Ok(ahead(begin, serial_of(seq)?) <= within)
+                })?;
+                if serial_of(found)? == serial {
+                    return Ok(SerialPlace::At(found));
+                }
+                place = place.or(Some(SerialPlace::Between(found)));
+            } else if let Some((_, after)) = next
+                && ahead(end, serial) < ahead(end, after)
+            {
+                place = place.or(Some(SerialPlace::Between(last)));
+            }
+            next = Some((first, begin));
+        }
+        Ok(match place {
+            Some(place) => place,
+            None if serial.is_after(serial_of(newest)?) => SerialPlace::After,
+            None => SerialPlace::Before,
+        })
+    }
+}
+
+/// Finds a serial among versions. Looks at each of them.
+///
+/// # Errors
+/// The error of `serial_of`.
+pub fn find_serial<E>(
+    versions: RangeInclusive<u64>,
+    serial: Serial,
+    mut serial_of: impl FnMut(u64) -> Result<Serial, E>,
+) -> Result<SerialPlace, E> {
+    let range = (*versions.start(), *versions.end());
+    let mut turns = Turns::default();
+    for seq in versions {
+        turns.look((seq, serial_of(seq)?));
+    }
+    turns.find(range, serial, serial_of)
+}
+
+/// The turns of a zone in the store.
+#[derive(Debug, Clone)]
+struct ZoneTurns {
+    id: u32,
+    /// The oldest version that was looked at.
+    oldest: u64,
+    turns: Turns,
+}
+
+/// The turns that the copies of a reader know.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KnownTurns(
+    /// The lock protects the map alone: nothing is read while it is held.
+    Arc<Mutex<BTreeMap<Name, ZoneTurns>>>,
+);
+
+impl Reader {
+    /// The place of a serial among the kept versions of a zone. Costs a look at each version for the first question, and
+    /// a binary search for others. Of a segment of an archive only the first and the last version is looked at, unless
+    /// they show that it has more than one turn.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the zone does not exist or cannot be read.
+    pub fn place_of(&self, apex: &Name, serial: Serial) -> Result<SerialPlace, ReadError> {
+        let stored = self.stored(apex)?;
+        let turns = self.turns(&stored)?;
+        let range = (stored.first(), stored.head.seq);
+        turns.find(range, serial, |seq| Ok(self.moment(apex, seq)?.0))
+    }
+
+    /// The turns of all kept versions.
+    fn turns(&self, stored: &Stored) -> Result<Turns, ReadError> {
+        let (oldest, newest) = (stored.first(), stored.head.seq);
+        let known = |turns: &Self| turns.known_turns(stored);
+        let mut zone = known(self).filter(|it| it.oldest <= oldest);
+        if let Some((seq, serial)) = zone.as_ref().and_then(|it| it.turns.last) {
+            // Versions that were lost meanwhile have others in their place.
+            let is_same =
+                (oldest..=newest).contains(&seq) && self.moment(&stored.apex, seq)?.0 == serial;
+            zone = zone.filter(|_| is_same);
+        }
+        let mut zone = zone.unwrap_or_else(|| ZoneTurns {
+            id: stored.id,
+            oldest,
+            turns: Turns::default(),
+        });
+        let mut next = zone.turns.last.map_or(oldest, |(seq, _)| seq + 1);
+        while next <= newest {
+            let segment = stored.segments.of(next);
+            let segment = segment.filter(|it| next < stored.head.oldest && it.first >= next);
+            if let Some(segment) = segment {
+                self.look_at_segment(stored, segment, &mut zone.turns)?;
+                next = segment.until + 1;
+            } else {
+                zone.turns.look((next, self.serial_of(stored, next)?));
+                next += 1;
+            }
+        }
+        let mut all = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(stored.apex.clone(), zone.clone());
+        Ok(zone.turns)
+    }
+
+    fn known_turns(&self, stored: &Stored) -> Option<ZoneTurns> {
+        let all = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.get(&stored.apex).filter(|it| it.id == stored.id);
+        known.cloned()
+    }
+
+    /// Looks at the versions of a segment.
+    fn look_at_segment(
+        &self,
+        stored: &Stored,
+        segment: &Segment,
+        turns: &mut Turns,
+    ) -> Result<(), ReadError> {
+        turns.look((segment.first, segment.first_serial));
+        if ahead(segment.first_serial, segment.serial) <= Serial::MAX_STEP {
+            turns.look((segment.until, segment.serial));
+            return Ok(());
+        }
+        for seq in segment.first + 1..=segment.until {
+            turns.look((seq, self.moment(&stored.apex, seq)?.0));
+        }
+        Ok(())
+    }
+
+    /// The serial of a version, most likely in the database.
+    fn serial_of(&self, stored: &Stored, seq: u64) -> Result<Serial, ReadError> {
+        if seq >= stored.head.oldest
+            && let Ok((serial, ..)) = step::peek_version(&*self.store, stored.id, seq)
+        {
+            return Ok(serial);
+        }
+        Ok(self.moment(&stored.apex, seq)?.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The place of a serial among versions with these serials, the first of which is number 1.
+    fn place(serials: &[u32], serial: u32) -> SerialPlace {
+        let newest = u64::try_from(serials.len()).unwrap();
+        let serial_of = |seq: u64| {
+            let place = usize::try_from(seq - 1).unwrap();
+            Ok::<_, ()>(Serial::decode(serials[place]))
+        };
+        find_serial(1..=newest, Serial::decode(serial), serial_of).unwrap()
+    }
+
+    #[test]
+    fn after_a_serial_was_moved_back_each_version_is_found_by_its_serial() {
+        let moved = [1_800_000_000, 3_900_000_000, 1_700_000_000];
+        for (seq, serial) in (1..).zip(moved) {
+            assert_eq!(place(&moved, serial), SerialPlace::At(seq), "{serial}");
+        }
+        assert_eq!(place(&moved, 3_000_000_000), SerialPlace::Between(1));
+        assert_eq!(place(&moved, 1_700_000_001), SerialPlace::After);
+        assert_eq!(place(&moved, 4_000_000_000), SerialPlace::Between(2));
+        let again = [5, 7, 2_000_000_000, 4_000_000_000, 6, 7, 8];
+        assert_eq!(place(&again, 5), SerialPlace::At(1));
+        assert_eq!(place(&again, 6), SerialPlace::At(5));
+        assert_eq!(place(&again, 7), SerialPlace::At(6), "the newest of two");
+        assert_eq!(place(&again, 3_000_000_000), SerialPlace::Between(3));
+    }
+
+    #[test]
+    fn a_serial_that_no_version_has_is_between_two_or_outside() {
+        let plain = [100, 101, 200];
+        assert_eq!(place(&plain, 102), SerialPlace::Between(2));
+        assert_eq!(place(&plain, 99), SerialPlace::Before);
+        assert_eq!(place(&plain, 201), SerialPlace::After);
+        let wrapped = [u32::MAX - 1, 2, 5];
+        assert_eq!(place(&wrapped, 2), SerialPlace::At(2));
+        assert_eq!(place(&wrapped, u32::MAX), SerialPlace::Between(1));
+        assert_eq!(place(&wrapped, u32::MAX - 2), SerialPlace::Before);
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_version_with_a_serial_is_found(
+            first: u32,
+            steps in prop::collection::vec(
+                prop_oneof![1..5_u32, 1..=Serial::MAX_STEP, Just(Serial::MAX_STEP)], 0..40,
+            ),
+        ) {
+            let mut serials = vec![first];
+            for step in steps {
+                serials.push(serials.last().unwrap().wrapping_add(step));
+            }
+            for serial in &serials {
+                let newest = serials.iter().rposition(|it| it == serial).unwrap();
+                let seq = u64::try_from(newest).unwrap() + 1;
+                prop_assert_eq!(place(&serials, *serial), SerialPlace::At(seq));
+            }
+        }
+    }
+}
