@@ -248,11 +248,22 @@ pub fn version_json(teller: &Teller<'_>, zone: &str, version: &Version) -> Value
     };
     let (removed, added) = (list(&version.removed), list(&version.added));
     let time = time_of(version.step);
-    answer(json!({
+    let mut line = answer(json!({
         "zone": zone, "serial": version.content.serial, "previous": version.previous, "time": time,
         "timeMs": time, "records": version.record_count(), "addedCount": version.added.len(),
         "removedCount": version.removed.len(), "causes": causes, "removed": removed, "added": added,
-    }))
+    }));
+    let all = teller.stage.record.versions(zone);
+    let is_previous = |it: &&&Version| Some(it.content.serial) == version.previous;
+    if let Some(previous) = all.iter().find(is_previous) {
+        let [from, to] = [&previous.content, &version.content];
+        let besides = |soa: &str, serial: u32| soa.replacen(&format!(" {serial} "), " ", 1);
+        if besides(&from.soa, from.serial) != besides(&to.soa, to.serial) {
+            line["fromSoa"] = from.soa.clone().into();
+            line["toSoa"] = to.soa.clone().into();
+        }
+    }
+    line
 }
 
 /// A version whose changes have their causes themselves, and whose `causes` are those that no change has.

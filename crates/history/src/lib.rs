@@ -14,6 +14,7 @@ mod follow;
 mod group;
 mod log;
 mod moment;
+mod old_part;
 mod order;
 mod page;
 mod parts;

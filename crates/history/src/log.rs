@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 
-use dns::{Name, RecordText, RrList, RrRef};
+use dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
 use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde_json::{Value, json};
 use zone::Step;
-use zone::gate::Share;
 use zone::journal::{Act, Archived, Topic};
 
 use crate::act;
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
+use crate::old_part::condensed_json;
 use crate::past::{Past, begins, last_version};
 use crate::printable::printable;
 
@@ -404,11 +404,13 @@ impl<'a> Track<'a> {
                 )?;
             }
             Output::Json => {
-                let (serial, time_ms) = match past.archived(zone).first() {
-                    Some(entry) => (entry.serial, entry.first_ms),
+                let archived = past.archived(zone);
+                let entry = archived.first();
+                let (serial, time_ms) = match entry {
+                    Some(entry) => (entry.serial, entry.time_ms),
                     None => past.moment(zone, self.oldest)?,
                 };
-                let line = json!({
+                let mut line = json!({
                     "schema": SCHEMA,
                     "type": "begins",
                     "zone": zone.to_string(),
@@ -416,6 +418,9 @@ impl<'a> Track<'a> {
                     "time": TimeText(time_ms).to_string(),
                     "timeMs": time_ms,
                 });
+                if let Some(entry) = entry.filter(|entry| !entry.is_whole()) {
+                    line["condensed"] = condensed_json(entry);
+                }
                 writeln!(out, "{line}")?;
             }
         }
@@ -488,16 +493,6 @@ fn write_condensed(older: Option<&Archived>, out: &mut dyn io::Write) -> io::Res
             )
         }
     }
-}
-
-fn condensed_json(entry: &Archived) -> Value {
-    json!({
-        "versions": entry.versions(),
-        "namespace": entry.share.as_ref().map(Share::as_str),
-        "firstTime": TimeText(entry.first_ms).to_string(),
-        "firstTimeMs": entry.first_ms,
-        "hasRecords": entry.has_records,
-    })
 }
 
 /// Writes one version as text, with the number of removed and added records.
@@ -648,7 +643,7 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
         .iter()
         .map(|group| group.iter().map(cause_json).collect())
         .collect();
-    json!({
+    let mut version = json!({
         "schema": SCHEMA,
         "zone": zone.to_string(),
         "serial": step.serial.encode(),
@@ -663,5 +658,24 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
         "causes": causes,
         "added": records(&step.added),
         "removed": records(&step.removed),
-    })
+    });
+    // The serial alone is in each version already.
+    if let Some((serial, soa)) = step.from.as_ref().filter(|(_, soa)| *soa != step.soa) {
+        version["fromSoa"] = soa_text(zone, soa, *serial).into();
+        version["toSoa"] = soa_text(zone, &step.soa, step.serial).into();
+    }
+    version
+}
+
+/// The SOA record of a version.
+pub(super) fn soa_text(zone: &Name, soa: &Soa, serial: Serial) -> String {
+    let data = soa.rdata(serial);
+    let rr = RrRef {
+        owner: zone.as_wire(),
+        rtype: Rtype::SOA,
+        ttl: soa.ttl,
+        data: data.as_octets(),
+        tag: 0,
+    };
+    RecordText(rr).to_string()
 }

@@ -333,6 +333,50 @@ fn a_diff_of_versions_with_the_same_records_says_so() {
 }
 
 #[test]
+fn a_diff_of_versions_with_other_soas_has_them() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 1);
+    let newest = Arc::make_mut(past.steps.last_mut().unwrap());
+    newest.soa.refresh = dns::Ttl::decode(77);
+    let said = diff_of(&past, "200", Some("201")).unwrap();
+    let want = "; both have the same records besides the SOA\n";
+    assert!(said.ends_with(want), "{said}");
+    let request = |from: &str, to: &str| Request::Diff {
+        zone: "z".into(),
+        from: from.into(),
+        to: Some(to.into()),
+    };
+    let json = |from: &str, to: &str| {
+        let text = asked(&past, request(from, to), Output::Json).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let soas = [(200, 300), (201, 77)].map(|(serial, refresh)| {
+        format!("z. 5 IN SOA ns.z. mbox.z. {serial} {refresh} 30 86400 5")
+    });
+    for (from, to, soas) in [
+        ("200", "201", [&soas[0], &soas[1]]),
+        ("201", "200", [&soas[1], &soas[0]]),
+        ("201", "201", [&soas[1], &soas[1]]),
+    ] {
+        let answer = json(from, to);
+        assert_eq!(
+            (&answer["fromSoa"], &answer["toSoa"]),
+            (&(**soas[0]).into(), &(**soas[1]).into())
+        );
+    }
+    let version = &json("200", "201")["versions"][0];
+    assert_eq!(
+        (&version["fromSoa"], &version["toSoa"]),
+        (&(*soas[0]).into(), &(*soas[1]).into())
+    );
+    // A version with another serial alone has none.
+    assert_eq!(
+        json("101", "200")["versions"][0]["toSoa"],
+        serde_json::Value::Null
+    );
+}
+
+#[test]
 fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
     let past = Fake::new();
     let (zone, name) = ("z".to_owned(), Some("www.example.org".to_owned()));

@@ -1,0 +1,123 @@
+//! The old part of the history: entries that stand for several versions, or lost their records.
+
+use serde_json::Value;
+use zone::journal::Archived;
+
+use super::*;
+
+/// The time of the first of two condensed versions: half a second after that of serial 100.
+const FIRST_MS: u64 = THIRD_MS - 1500;
+const WITHIN: &str = "within 2 condensed versions, 2026-11-21T14:00:00.500Z to 2026-11-21T14:00:01.000Z, the last with serial 101";
+
+/// Serial 100 is version 1 and whole, serial 101 stands for versions 2 and 3, and serial 200 is version 4.
+fn past() -> Fake {
+    let mut past = Fake::new();
+    for (step, seq) in past.steps.iter_mut().zip([1, 3, 4]) {
+        Arc::make_mut(step).seq = seq;
+    }
+    let [first, second, _] = &past.steps[..] else {
+        panic!("there are three versions");
+    };
+    past.archived = vec![
+        Archived::made(first, 1, first.time_ms, true),
+        Archived::made(second, 2, FIRST_MS, true),
+    ];
+    past
+}
+
+/// `log` with these filters: since, until, name, object.
+fn log(filters: [Option<&str>; 4], count: Option<u64>) -> Request {
+    let [since, until, name, object] = filters.map(|filter| filter.map(ToOwned::to_owned));
+    Request::Log {
+        zone: None,
+        since,
+        until,
+        name,
+        object,
+        count,
+    }
+}
+
+fn json(past: &Fake, request: Request) -> Vec<Value> {
+    let text = asked(past, request, Output::Json).expect("it is answered");
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.collect()
+}
+
+fn diff(from: &str, to: &str) -> Request {
+    Request::Diff {
+        zone: "z".into(),
+        from: from.into(),
+        to: Some(to.into()),
+    }
+}
+
+#[test]
+fn a_record_of_condensed_versions_may_be_older_than_the_last_of_them() {
+    let past = past();
+    for name in [None, Some("web.z".to_owned())] {
+        let blame = || Request::Blame {
+            zone: "z@101".into(),
+            name: name.clone(),
+        };
+        let said = asked(&past, blame(), Output::Text).unwrap();
+        assert!(said.contains(&format!("\n    {WITHIN}\n")), "{said}");
+        assert!(!said.contains("since"), "{said}");
+        let since = json(&past, blame())[0]["since"].clone();
+        assert_eq!(
+            (&since["serial"], &since["condensed"]["versions"]),
+            (&101.into(), &2.into())
+        );
+        assert_eq!(since["condensed"]["firstTimeMs"], FIRST_MS);
+    }
+    let whole = Request::Blame {
+        zone: "z".into(),
+        name: None,
+    };
+    let since = json(&past, whole)[0]["since"].clone();
+    assert_eq!(
+        (&since["serial"], &since["condensed"]),
+        (&200.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn a_diff_marks_the_condensed_versions_and_the_reasons_that_are_of_them() {
+    let answer = json(&past(), diff("100", "101")).remove(0);
+    for place in ["/versions/0", "/removedWhy/0", "/addedWhy/0"] {
+        let marked = answer.pointer(place).unwrap();
+        assert_eq!(marked["condensed"]["versions"], 2, "{place}: {marked}");
+    }
+    let answer = json(&past(), diff("101", "200")).remove(0);
+    for place in ["/versions/0", "/removedWhy/0", "/addedWhy/0"] {
+        let whole = answer.pointer(place).unwrap();
+        assert_eq!(whole["condensed"], Value::Null, "{place}: {whole}");
+    }
+}
+
+#[test]
+fn a_history_that_begins_with_condensed_versions_gives_the_serial_its_own_time() {
+    let mut past = past();
+    past.archived.remove(0);
+    past.steps.remove(0);
+    let begins = "2026-11-21T14:00:00.500Z, with 2 condensed versions up to serial 101, 2026-11-21T14:00:01.000Z";
+    let said = asked(&past, log([None; 4], None), Output::Text).unwrap();
+    let want = format!("\n; the history of z. begins at {begins}\n");
+    assert!(said.ends_with(&want), "{said}");
+    let read = json(&past, log([None; 4], None));
+    let line = read.last().unwrap();
+    assert_eq!(
+        (&line["serial"], &line["timeMs"]),
+        (&101.into(), &(THIRD_MS - 1000).into())
+    );
+    assert_eq!(line["condensed"]["firstTimeMs"], FIRST_MS);
+    let early = Request::Show {
+        zone: "z@2026-11-21".into(),
+        name: None,
+    };
+    let refusal = asked(&past, early, Output::Text).unwrap_err();
+    assert!(
+        refusal.ends_with(&format!("begins at {begins}")),
+        "{refusal}"
+    );
+}
