@@ -22,6 +22,7 @@ mod past;
 mod pieces;
 mod printable;
 mod process;
+mod remark;
 mod requests;
 mod show;
 mod status;

@@ -25,6 +25,16 @@ fn past() -> Fake {
     past
 }
 
+/// The same, and the records of versions 2 and 3 were dropped.
+fn stripped() -> Fake {
+    let mut past = past();
+    past.archived[1] = Archived::made(&past.steps[1], 2, FIRST_MS, false);
+    let step = Arc::make_mut(&mut past.steps[1]);
+    (step.removed, step.added) = (list(&[]), list(&[]));
+    step.causes = Vec::new();
+    past
+}
+
 /// `log` with these filters: since, until, name, object.
 fn log(filters: [Option<&str>; 4], count: Option<u64>) -> Request {
     let [since, until, name, object] = filters.map(|filter| filter.map(ToOwned::to_owned));
@@ -92,6 +102,122 @@ fn a_diff_marks_the_condensed_versions_and_the_reasons_that_are_of_them() {
     for place in ["/versions/0", "/removedWhy/0", "/addedWhy/0"] {
         let whole = answer.pointer(place).unwrap();
         assert_eq!(whole["condensed"], Value::Null, "{place}: {whole}");
+    }
+}
+
+#[test]
+fn a_search_says_which_versions_it_could_not_search() {
+    let dropped = "of z. the records and objects of 2 versions (2026-11-21T14:00:00.500Z to 2026-11-21T14:00:01.000Z) were dropped: not searched";
+    let past = stripped();
+    let said = asked(
+        &past,
+        log([None, None, Some("web.z"), None], None),
+        Output::Text,
+    )
+    .unwrap();
+    assert!(
+        said.contains("z. 200 ") && said.contains("z. 100 "),
+        "{said}"
+    );
+    assert!(said.ends_with(&format!("; {dropped}\n")), "{said}");
+    let read = json(&past, log([None, None, Some("web.z"), None], None));
+    let remark = &read[2];
+    assert_eq!(
+        (&remark["type"], &remark["code"]),
+        (&"remark".into(), &"dropped".into())
+    );
+    assert_eq!(
+        (&remark["versions"], &remark["sinceMs"]),
+        (&2.into(), &FIRST_MS.into())
+    );
+    // Nothing is found, and what was not searched may match.
+    for filter in [
+        [None, None, Some("cart.z"), None],
+        [None, None, None, Some("svc/shop/cart")],
+    ] {
+        for output in [Output::Text, Output::Json] {
+            let refusal = asked(&past, log(filter, None), output).unwrap_err();
+            assert_eq!(
+                refusal,
+                format!("no version that is kept matches; {dropped}")
+            );
+        }
+        let after = [Some("2026-11-21T14:00:01.5Z"), None, filter[2], filter[3]];
+        let said = asked(&past, log(after, None), Output::Text).unwrap();
+        assert!(said.starts_with("; no version of z. matches"), "{said}");
+        assert!(!said.contains("not searched"), "{said}");
+    }
+}
+
+#[test]
+fn a_search_says_that_it_does_not_find_what_was_undone() {
+    let undone = "; of z. 2 versions (2026-11-21T14:00:00.500Z to 2026-11-21T14:00:01.000Z) are condensed: a change that was undone within them is not listed\n";
+    for (count, remarked) in [(None, true), (Some(2), true), (Some(1), false)] {
+        let search = || log([None, None, Some("web.z"), None], count);
+        let said = asked(&past(), search(), Output::Text).unwrap();
+        assert_eq!(said.ends_with(undone), remarked, "{said}");
+        let read = json(&past(), search());
+        let is_remark = |line: &&Value| line["code"] == "condensed";
+        assert_eq!(
+            read.iter().any(|line| is_remark(&line)),
+            remarked,
+            "{read:?}"
+        );
+    }
+    let all = asked(&past(), log([None; 4], None), Output::Text).unwrap();
+    assert!(!all.contains("undone"), "{all}");
+}
+
+#[test]
+fn a_search_in_the_old_part_that_finds_nothing_names_what_it_searched() {
+    let search = |since, until| {
+        let asked = asked(
+            &past(),
+            log([since, until, Some("cart.z"), None], None),
+            Output::Text,
+        );
+        asked.unwrap().lines().next().unwrap().to_owned()
+    };
+    let [first, second, third] = [0, 1, 2].map(|second| format!("2026-11-21T14:00:0{second}.000Z"));
+    let (from, to) = (Some(&*first), Some(&*second));
+    let until = [
+        (
+            from,
+            to,
+            format!("100 of {first} to serial 101 of {second}"),
+        ),
+        (
+            None,
+            to,
+            format!("100 of {first} to serial 101 of {second}"),
+        ),
+        (
+            from,
+            None,
+            format!("100 of {first} to serial 200 of {third}"),
+        ),
+        (
+            to,
+            None,
+            format!(
+                "101 of {second}, the last of 2 condensed versions from 2026-11-21T14:00:00.500Z on, to serial 200 of {third}"
+            ),
+        ),
+        // Between two versions the one before was current.
+        (
+            Some("2026-11-21T14:00:00.1Z"),
+            Some("2026-11-21T14:00:00.2Z"),
+            format!("100 of {first} to serial 100 of {first}"),
+        ),
+        (
+            Some("2026-11-21T14:00:01.1Z"),
+            Some("2026-11-21T14:00:01.2Z"),
+            format!("101 of {second} to serial 101 of {second}"),
+        ),
+    ];
+    for (since, until, searched) in until {
+        let want = format!("; no version of z. matches, from serial {searched}");
+        assert_eq!(search(since, until), want);
     }
 }
 

@@ -376,6 +376,15 @@ fn a_diff_of_versions_with_other_soas_has_them() {
     );
 }
 
+/// The SOA is in no index.
+#[test]
+fn a_log_of_the_apex_says_that_changes_of_the_soa_are_not_searched() {
+    let said = log([None, None, Some("Z."), None]).unwrap();
+    let want = "; versions of z. that changed its SOA alone are not searched: `log` without --name lists them\n";
+    assert!(said.starts_with("; no version of z. matches"), "{said}");
+    assert!(said.ends_with(want), "{said}");
+}
+
 #[test]
 fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
     let past = Fake::new();
