@@ -10,8 +10,6 @@ use super::told::{Block, Teller, blocks, sort_at, sorted};
 
 /// The most objects that text names of a version.
 const OBJECTS_SHOWN: usize = 5;
-/// The line below them if there are more.
-const MORE: &str = "and more: --output json lists all";
 
 /// The log of each zone, and of both.
 pub fn check(teller: &Teller<'_>) {
@@ -186,13 +184,13 @@ fn block(teller: &Teller<'_>, zone: &str, version: &Version, told: Option<&Block
     let (objects, others): (Vec<&Cause>, Vec<&Cause>) = causes.iter().partition(is_object);
     let mut lines: Vec<String> = others.iter().map(|it| teller.line(it)).collect();
     let objects = objects.iter().map(|it| teller.line(it));
-    if objects.len() > OBJECTS_SHOWN {
+    if let more @ 1.. = objects.len().saturating_sub(OBJECTS_SHOWN) {
         let is_told = |line: &String| told.is_some_and(|told| told.lines.contains(line));
         let (mut shown, hidden): (Vec<String>, Vec<String>) = objects.partition(is_told);
         shown.extend(hidden);
         shown.truncate(OBJECTS_SHOWN);
         lines.append(&mut shown);
-        lines.push(MORE.to_owned());
+        lines.push(format!("and {more} more: --output json lists all"));
     } else {
         lines.extend(objects);
     }

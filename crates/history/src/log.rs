@@ -1,7 +1,7 @@
 //! `log`: versions, newest first, with their changes and causes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet, VecDeque};
 use std::io;
 
 use dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
@@ -581,12 +581,12 @@ fn write_condensed(older: Option<&Archived>, out: &mut dyn io::Write) -> io::Res
         false => "; their records were dropped",
     };
     match entry.versions() {
-        1 => writeln!(out, "    a version{share}{dropped}"),
+        1 => writeln!(out, "    ; a version{share}{dropped}"),
         versions => {
             let first = TimeText(entry.first_ms);
             writeln!(
                 out,
-                "    {versions} versions{share} condensed, the first of {first}{dropped}"
+                "    ; {versions} versions{share} condensed, the first of {first}{dropped}"
             )
         }
     }
@@ -619,22 +619,17 @@ fn write_text(
     let groups = (0..).zip(&step.causes);
     let groups = groups
         .filter(|(tag, group)| name.is_none() || shown.contains(tag) || is_of_version(tag, group));
-    let (mut people, mut objects): (Vec<&Cause>, Vec<&Cause>) = Default::default();
-    for cause in groups.flat_map(|(_, group)| group) {
-        let (causes, most) = match cause.is_of_version() {
-            true => (&mut people, usize::MAX),
-            false => (&mut objects, CAUSES_SHOWN),
-        };
-        if !causes.contains(&cause) && causes.len() <= most {
-            causes.push(cause);
-        }
-    }
+    let mut known = HashSet::new();
+    let causes = groups.flat_map(|(_, group)| group);
+    let (people, objects): (Vec<&Cause>, Vec<&Cause>) = causes
+        .filter(|cause| known.insert(*cause))
+        .partition(|cause| cause.is_of_version());
     // What people did comes first, and all of it.
     for cause in people.iter().chain(objects.iter().take(CAUSES_SHOWN)) {
         writeln!(out, "    {}", cause_text(cause))?;
     }
-    if objects.len() > CAUSES_SHOWN {
-        writeln!(out, "    and more: --output json lists all")?;
+    if let more @ 1.. = objects.len().saturating_sub(CAUSES_SHOWN) {
+        writeln!(out, "    and {more} more: --output json lists all")?;
     }
     if name.is_some() {
         for (sign, list) in [('-', &step.removed), ('+', &step.added)] {

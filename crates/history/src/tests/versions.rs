@@ -386,6 +386,28 @@ fn a_log_of_the_apex_says_that_changes_of_the_soa_are_not_searched() {
 }
 
 #[test]
+fn a_version_of_many_objects_says_how_many_it_does_not_list() {
+    let mut past = Fake::new();
+    let objects = (0..300).map(|number| cause(Verb::Deleted, &format!("s{number}"), "", ""));
+    let mut objects: Vec<Cause> = objects.collect();
+    objects.push(objects[0].clone());
+    Arc::make_mut(&mut past.steps[2]).causes = vec![objects];
+    let request = Request::Log {
+        zone: None,
+        since: None,
+        until: None,
+        name: None,
+        object: None,
+        count: Some(1),
+    };
+    let said = asked(&past, request, Output::Text).unwrap();
+    assert!(
+        said.ends_with("shop/s4\n    and 295 more: --output json lists all\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
     let past = Fake::new();
     let (zone, name) = ("z".to_owned(), Some("www.example.org".to_owned()));
