@@ -247,3 +247,29 @@ fn a_history_that_begins_with_condensed_versions_gives_the_serial_its_own_time()
         "{refusal}"
     );
 }
+
+#[test]
+fn verify_says_where_older_versions_are() {
+    let verify = |past: &Fake| {
+        let request = Request::Verify {
+            zone: None,
+            anchors: Vec::new(),
+            noted: Vec::new(),
+        };
+        asked(past, request, Output::Text).unwrap()
+    };
+    let mut past = past();
+    past.verdict.oldest.0 = 4;
+    let said = verify(&past);
+    assert!(
+        said.contains("older versions were dropped by the limits"),
+        "{said}"
+    );
+    (past.verdict.archived, past.verdict.condensed) = (2, 1);
+    let said = verify(&past);
+    assert!(
+        said.contains(": its old part has 2 entries of older versions: good\n"),
+        "{said}"
+    );
+    assert!(!said.contains("were dropped"), "{said}");
+}
