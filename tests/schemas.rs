@@ -196,6 +196,7 @@ impl Seen {
                 "log",
                 &["log", "96.10.in-addr.arpa", "--object", "svc/test/never"],
             ),
+            ("log", &["log", ZONE, "--name", ZONE, "--since", older]),
             ("show", &["show", ZONE]),
             ("show", &["show", ZONE, gone]),
             ("blame", &["blame", ZONE]),

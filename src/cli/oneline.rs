@@ -5,7 +5,8 @@ use std::io::{self, Write};
 /// What the lines of an entry begin with, but the first.
 const INDENT: &[u8] = b"    ";
 
-/// Joins the lines of each entry: its first line, its first cause, and how many more causes there are.
+/// Joins the lines of each entry: its first line, its first cause, how many more causes there are, and for how many
+/// versions it stands.
 pub(crate) struct Oneline<'a> {
     out: &'a mut dyn Write,
     /// The line that is not whole yet.
@@ -15,6 +16,8 @@ pub(crate) struct Oneline<'a> {
     /// The causes of the entry after its first one.
     more: usize,
     has_cause: bool,
+    /// For how many versions the entry stands.
+    condensed: Vec<u8>,
 }
 
 impl<'a> Oneline<'a> {
@@ -25,6 +28,7 @@ impl<'a> Oneline<'a> {
             entry: Vec::new(),
             more: 0,
             has_cause: false,
+            condensed: Vec::new(),
         }
     }
 
@@ -38,7 +42,8 @@ impl<'a> Oneline<'a> {
         match text {
             // Records.
             [b'+' | b'-', b' ', ..] => {}
-            _ if self.has_cause => self.more += 1,
+            [b';', b' ', ..] => self.condensed = text.to_vec(),
+            _ if self.has_cause => self.more += omitted(text).unwrap_or(1),
             _ => {
                 self.entry.extend_from_slice(b": ");
                 self.entry.extend_from_slice(text);
@@ -52,6 +57,7 @@ impl<'a> Oneline<'a> {
     fn end_entry(&mut self) -> io::Result<()> {
         let mut entry = std::mem::take(&mut self.entry);
         let more = std::mem::take(&mut self.more);
+        let condensed = std::mem::take(&mut self.condensed);
         self.has_cause = false;
         if entry.is_empty() {
             return Ok(());
@@ -59,9 +65,16 @@ impl<'a> Oneline<'a> {
         if more > 0 {
             write!(entry, ", and {more} more")?;
         }
+        entry.extend(condensed);
         entry.push(b'\n');
         self.out.write_all(&entry)
     }
+}
+
+/// The number in `and N more: …`, the line for causes that are not listed. Each cause begins with a verb.
+fn omitted(text: &[u8]) -> Option<usize> {
+    let number = std::str::from_utf8(text).ok()?.strip_prefix("and ")?;
+    number.split_once(" more: ")?.0.parse().ok()
 }
 
 impl Write for Oneline<'_> {
@@ -100,17 +113,21 @@ mod tests {
 z. 7 T +0 -8 (24 records)
     vanished Service a/b (uid u)
     listed EndpointSlice a/c
-    and more: --output json lists all
+    and 295 more: --output json lists all
     - b.a. 5 IN A 192.0.2.1
+    ; 7 versions of namespace a condensed, the first of T
 z. 6 T frozen, by uid 0
 z. 5 T +1 -0 (32 records)
     deleted Namespace a
+z. 4 T +0 -0 (31 records)
+    ; a version of namespace a; their records were dropped
 ; history begins here
 ";
         let want = "\
-z. 7 T +0 -8 (24 records): vanished Service a/b (uid u), and 2 more
+z. 7 T +0 -8 (24 records): vanished Service a/b (uid u), and 296 more; 7 versions of namespace a condensed, the first of T
 z. 6 T frozen, by uid 0
 z. 5 T +1 -0 (32 records): deleted Namespace a
+z. 4 T +0 -0 (31 records); a version of namespace a; their records were dropped
 ; history begins here
 ";
         assert_eq!(joined(text), want);

@@ -183,8 +183,12 @@ fn check_text(
             (format!("{sign}{record}"), lines)
         }));
     }
-    let is_same = known.is_empty();
-    let same = is_same.then(|| "both have the same records".to_owned());
+    let same = "both have the same records";
+    let same = known.is_empty().then(|| {
+        // The SOAs are above.
+        let besides = rest.iter().any(|line| line.ends_with(" besides the SOA"));
+        format!("{same}{}", if besides { " besides the SOA" } else { "" })
+    });
     teller.expect_equal(what, &rest, &Vec::from_iter(same));
     for (_, causes) in told.iter_mut().chain(&mut known) {
         causes.sort();
@@ -210,6 +214,7 @@ fn difference_json(teller: &Teller<'_>, zone: &str, versions: &[&Version], is_ba
     };
     let mut json = json!({
         "zone": zone, "from": from.content.serial, "to": to.content.serial,
+        "fromSoa": from.content.soa, "toSoa": to.content.soa,
         "versionCount": versions.len() - 1,
     });
     for (name, changes) in [("removed", removed), ("added", added)] {

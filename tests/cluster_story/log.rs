@@ -10,8 +10,6 @@ use super::told::{Block, Teller, blocks, sort_at, sorted};
 
 /// The most objects that text names of a version.
 const OBJECTS_SHOWN: usize = 5;
-/// The line below them if there are more.
-const MORE: &str = "and more: --output json lists all";
 
 /// The log of each zone, and of both.
 pub fn check(teller: &Teller<'_>) {
@@ -186,13 +184,13 @@ fn block(teller: &Teller<'_>, zone: &str, version: &Version, told: Option<&Block
     let (objects, others): (Vec<&Cause>, Vec<&Cause>) = causes.iter().partition(is_object);
     let mut lines: Vec<String> = others.iter().map(|it| teller.line(it)).collect();
     let objects = objects.iter().map(|it| teller.line(it));
-    if objects.len() > OBJECTS_SHOWN {
+    if let more @ 1.. = objects.len().saturating_sub(OBJECTS_SHOWN) {
         let is_told = |line: &String| told.is_some_and(|told| told.lines.contains(line));
         let (mut shown, hidden): (Vec<String>, Vec<String>) = objects.partition(is_told);
         shown.extend(hidden);
         shown.truncate(OBJECTS_SHOWN);
         lines.append(&mut shown);
-        lines.push(MORE.to_owned());
+        lines.push(format!("and {more} more: --output json lists all"));
     } else {
         lines.extend(objects);
     }
@@ -248,11 +246,22 @@ pub fn version_json(teller: &Teller<'_>, zone: &str, version: &Version) -> Value
     };
     let (removed, added) = (list(&version.removed), list(&version.added));
     let time = time_of(version.step);
-    answer(json!({
+    let mut line = answer(json!({
         "zone": zone, "serial": version.content.serial, "previous": version.previous, "time": time,
         "timeMs": time, "records": version.record_count(), "addedCount": version.added.len(),
         "removedCount": version.removed.len(), "causes": causes, "removed": removed, "added": added,
-    }))
+    }));
+    let all = teller.stage.record.versions(zone);
+    let is_previous = |it: &&&Version| Some(it.content.serial) == version.previous;
+    if let Some(previous) = all.iter().find(is_previous) {
+        let [from, to] = [&previous.content, &version.content];
+        let besides = |soa: &str, serial: u32| soa.replacen(&format!(" {serial} "), " ", 1);
+        if besides(&from.soa, from.serial) != besides(&to.soa, to.serial) {
+            line["fromSoa"] = from.soa.clone().into();
+            line["toSoa"] = to.soa.clone().into();
+        }
+    }
+    line
 }
 
 /// A version whose changes have their causes themselves, and whose `causes` are those that no change has.

@@ -9,11 +9,12 @@ use dns::{Name, Record, RecordText, RrList, RrRef, Rtype};
 use provenance::Cause;
 use serde_json::{Value, json};
 use zone::Step;
-use zone::journal::{StepCache, Topic};
+use zone::journal::{Archived, StepCache, Topic};
 
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
+use crate::old_part::{begin_text, condensed_at, condensed_json, within_text};
 use crate::past::{Past, contents_at, recorded};
 use crate::show::{each_record, has_records, write_absence};
 
@@ -67,24 +68,44 @@ pub(super) fn write(
 
 /// The step that added a record, or removed it.
 pub(super) struct Reason {
-    pub(super) step: Arc<Step>,
-    pub(super) tag: u32,
+    step: Arc<Step>,
+    tag: u32,
+    /// The versions among which it was, if the step stands for several.
+    condensed: Option<Archived>,
 }
 
 impl Reason {
+    /// The reason of a record with this tag in a step; `archived` are the entries of the old part of the history.
+    pub(super) fn new(step: &Arc<Step>, tag: u32, archived: &[Archived]) -> Self {
+        Self {
+            step: Arc::clone(step),
+            tag,
+            condensed: condensed_at(archived, step.seq).cloned(),
+        }
+    }
+
+    /// The step and the group of its causes.
+    pub(super) const fn brought(&self) -> (&Arc<Step>, u32) {
+        (&self.step, self.tag)
+    }
+
     pub(super) fn causes(&self) -> &[Cause] {
         self.step.causes_of(self.tag)
     }
 
     pub(super) fn json(&self) -> Value {
         let causes: Vec<Value> = self.causes().iter().map(cause_json).collect();
-        json!({
+        let mut json = json!({
             "serial": self.step.serial.encode(),
             "time": TimeText(self.step.time_ms).to_string(),
             "timeMs": self.step.time_ms,
             "hash": self.step.link.map(|link| link.hash.to_string()),
             "causes": causes,
-        })
+        });
+        if let Some(entry) = &self.condensed {
+            json["condensed"] = condensed_json(entry);
+        }
+        json
     }
 }
 
@@ -138,12 +159,13 @@ pub(super) fn one_by_one(
             let owner = &record.owner;
             let step = cache.get(owner, seq, || past.step_of(zone, seq, owner))?;
             let tag = records_of(&step).tag_of(record.view());
-            reason = tag.map(|tag| Reason { step, tag });
+            reason = tag.map(|tag| Reason::new(&step, tag, &[]));
             Ok(reason.is_none())
         })?;
         reasons.push(reason);
     }
-    for entry in recorded(past, zone) {
+    let archived = past.archived(zone);
+    for entry in recorded(&archived) {
         if reasons.iter().all(Option::is_some) {
             break;
         }
@@ -153,8 +175,7 @@ pub(super) fn one_by_one(
         let step = past.step(zone, entry.seq)?;
         for (record, reason) in records.iter().zip(&mut reasons) {
             if let (None, Some(tag)) = (&reason, records_of(&step).tag_of(record.view())) {
-                let step = Arc::clone(&step);
-                *reason = Some(Reason { step, tag });
+                *reason = Some(Reason::new(&step, tag, &archived));
             }
         }
     }
@@ -163,12 +184,8 @@ pub(super) fn one_by_one(
 
 /// Where the part of the history begins in which all changes are known.
 fn recorded_since(past: &dyn Past, zone: &Name) -> Result<String, AuditError> {
-    match recorded(past, zone).last() {
-        Some(entry) => Ok(format!(
-            "serial {}, {}",
-            entry.serial,
-            TimeText(entry.first_ms)
-        )),
+    match recorded(&past.archived(zone)).last() {
+        Some(entry) => Ok(begin_text(entry)),
         None => {
             let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
             let (serial, time_ms) = past.moment(zone, oldest)?;
@@ -189,7 +206,8 @@ fn all_at_once(
     let mut reasons: Vec<Option<Reason>> = Vec::new();
     reasons.resize_with(records.len(), || None);
     let oldest = past.range(zone).map_or(1, |(oldest, _)| oldest);
-    let older = recorded(past, zone).into_iter().map(|entry| entry.seq);
+    let archived = past.archived(zone);
+    let older = recorded(&archived).map(|entry| entry.seq);
     let older = older.filter(|older| *older <= seq);
     for seq in (oldest..=seq).rev().chain(older) {
         if open == 0 {
@@ -199,8 +217,7 @@ fn all_at_once(
         for rr in &step.added {
             let place = places.get(&rr.untagged()).map(|place| &mut reasons[*place]);
             if let Some(place @ None) = place {
-                let (step, tag) = (Arc::clone(&step), rr.tag);
-                *place = Some(Reason { step, tag });
+                *place = Some(Reason::new(&step, rr.tag, &archived));
                 open -= 1;
             }
         }
@@ -231,7 +248,10 @@ fn write_reason(
         )?);
     };
     let step = &reason.step;
-    writeln!(out, "    since {} {}", step.serial, TimeText(step.time_ms))?;
+    match &reason.condensed {
+        Some(entry) => writeln!(out, "    {}", within_text(entry))?,
+        None => writeln!(out, "    since {} {}", step.serial, TimeText(step.time_ms))?,
+    }
     for cause in reason.causes() {
         writeln!(out, "    {}", cause_text(cause))?;
     }

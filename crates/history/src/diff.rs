@@ -4,17 +4,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 
-use dns::{Name, RecordLines, RecordText, RrList, RrRef, Rtype};
+use dns::{Name, RecordLines, RecordText, RrList, RrRef};
 use foldhash::fast::RandomState;
 use ops::{in_parallel, yield_to_others};
 use provenance::Cause;
 use serde_json::{Value, json};
+use zone::journal::Archived;
 use zone::{Net, Step};
 
 use crate::blame::{Reason, one_by_one};
 use crate::error::{AuditError, Output, SCHEMA};
-use crate::log::{cause_text, version_json};
+use crate::log::{cause_text, soa_text, version_json};
 use crate::moment::TimeText;
+use crate::old_part::{condensed_at, condensed_json};
 use crate::past::{Past, steps_of};
 use crate::pieces::Pieces;
 
@@ -64,24 +66,35 @@ pub(super) fn write(
         few,
         last,
         of_versions,
+        archived: past.archived(zone),
         is_all: first == older + 1,
     };
     let lists = [('-', !back, minus), ('+', back, plus)];
     if is_json {
-        let (first, last) = (net.from.0.encode(), net.to.0.encode());
+        let (first, last) = (&net.from, &net.to);
         let (from, to) = if back { (last, first) } else { (first, last) };
+        let versions = steps.iter().map(|step| {
+            let mut version = version_json(zone, step);
+            if let Some(entry) = condensed_at(&reasons.archived, step.seq) {
+                version["condensed"] = condensed_json(entry);
+            }
+            version
+        });
         let mut answer = json_of(lists, &reasons);
         answer["schema"] = SCHEMA.into();
         answer["zone"] = zone.to_string().into();
-        answer["from"] = from.into();
-        answer["to"] = to.into();
+        answer["from"] = from.0.encode().into();
+        answer["to"] = to.0.encode().into();
+        answer["fromSoa"] = soa_text(zone, &from.1, from.0).into();
+        answer["toSoa"] = soa_text(zone, &to.1, to.0).into();
         answer["versionCount"] = (newer - older).into();
-        answer["versions"] = steps.iter().map(|step| version_json(zone, step)).collect();
+        answer["versions"] = versions.collect();
         return Ok(writeln!(out, "{answer}")?);
     }
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
-    write_records(lists, &reasons, out)
+    write_records(lists, &reasons, out)?;
+    write_ends(&net, &reasons, out)
 }
 
 /// The removed and added records with their causes, as JSON.
@@ -112,22 +125,12 @@ fn write_head(
         TimeText(first.time_ms)
     )?;
     writeln!(out, "+++ {zone} {} {}", last.serial, TimeText(last.time_ms))?;
-    let soa = |step: &Step| {
-        let data = step.soa.rdata(step.serial);
-        let rr = RrRef {
-            owner: zone.as_wire(),
-            rtype: Rtype::SOA,
-            ttl: step.soa.ttl,
-            data: data.as_octets(),
-            tag: 0,
-        };
-        RecordText(rr).to_string()
-    };
+    let soa = |step: &Step| soa_text(zone, &step.soa, step.serial);
     writeln!(out, "-{}\n+{}", soa(&first), soa(&last))?;
     Ok(())
 }
 
-/// Writes the removed and added records with their causes, then the causes of whole versions.
+/// Writes the removed and added records with their causes.
 fn write_records(
     lists: [(char, bool, &RrList); 2],
     reasons: &Reasons<'_>,
@@ -148,10 +151,19 @@ fn write_records(
     };
     let (aside, written) = in_parallel(aside, || first(out));
     written?;
-    aside?.write_to(out)?;
+    Ok(aside?.write_to(out)?)
+}
+
+/// Writes that the records are the same, and the causes of whole versions.
+fn write_ends(net: &Net, reasons: &Reasons<'_>, out: &mut dyn io::Write) -> Result<(), AuditError> {
     let mut text = String::new();
-    if lists.iter().all(|(_, _, list)| list.is_empty()) {
-        text.push_str("; both have the same records\n");
+    if net.removed.is_empty() && net.added.is_empty() {
+        // The serials always differ.
+        let besides = match net.from.1 == net.to.1 {
+            true => "",
+            false => " besides the SOA",
+        };
+        text.push_str(&format!("; both have the same records{besides}\n"));
     }
     if !reasons.of_versions.is_empty() {
         text.push_str(OF_VERSIONS);
@@ -211,14 +223,16 @@ fn same_version(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let serial = past.step(zone, seq)?.serial;
+    let step = past.step(zone, seq)?;
+    let serial = step.serial;
     match output {
         Output::Text => writeln!(out, "; both are {zone} serial {serial}")?,
         Output::Json => {
+            let soa = soa_text(zone, &step.soa, serial);
             let serial = serial.encode();
             let none: [&str; 0] = [];
             let answer = json!({
-                "schema": SCHEMA, "zone": zone.to_string(), "from": serial, "to": serial,
+                "schema": SCHEMA, "zone": zone.to_string(), "from": serial, "to": serial, "fromSoa": soa, "toSoa": soa,
                 "removed": none, "added": none, "removedWhy": none, "addedWhy": none, "versionCount": 0, "versions": none,
             });
             writeln!(out, "{answer}")?;
@@ -237,6 +251,8 @@ struct Reasons<'a> {
     last: Changes<'a>,
     /// Causes of whole versions.
     of_versions: Vec<Cause>,
+    /// The old part of the history.
+    archived: Vec<Archived>,
     /// Whether all versions in between were searched.
     is_all: bool,
 }
@@ -250,15 +266,14 @@ impl Reasons<'_> {
             &self.few.added
         };
         let found = few.get(place).and_then(Option::as_ref);
-        let found = found.map(|reason| (&reason.step, reason.tag));
+        let found = found.map(Reason::brought);
         found.or_else(|| self.last.get(&(is_removed, rr.untagged())).copied())
     }
 
     fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
         let json = |(place, rr)| {
             let (step, tag) = self.of(is_removed, place, rr)?;
-            let step = Arc::clone(step);
-            Some(Reason { step, tag }.json())
+            Some(Reason::new(step, tag, &self.archived).json())
         };
         let records = list.iter().enumerate();
         records.map(|it| json(it).unwrap_or(Value::Null)).collect()

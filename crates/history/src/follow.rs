@@ -10,10 +10,12 @@ use std::ops::RangeInclusive;
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use zone::journal::Acts;
 
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::page::Room;
 use crate::past::{Past, last_version};
+use crate::remark::Remark;
 use crate::{act, export, log};
 
 /// How many pages of versions are searched at a time, from the oldest on. A page has no room for more, and the index
@@ -147,7 +149,16 @@ pub(super) fn write(
             break;
         }
         let first = match next.given.get(&zone.to_string()) {
-            None => oldest,
+            None => {
+                // Numbers begin at 1.
+                let lost = if oldest > 1 {
+                    Lost::Unknown
+                } else {
+                    Lost::None
+                };
+                write_gap(zone, lost, output, out)?;
+                oldest
+            }
             Some(given) => {
                 let (first, lost) = first_after(past, zone, *given, (oldest, newest))?;
                 write_gap(zone, lost, output, out)?;
@@ -183,7 +194,12 @@ fn write_acts(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let sent = cursor.acts.entry(zone.to_string()).or_default();
-    for act in past.acts(zone, *sent)?.all {
+    let Acts { all, faults } = past.acts(zone, *sent)?;
+    // A fault comes with the next act that can be read: once.
+    for fault in faults.iter().filter(|_| !all.is_empty()) {
+        Remark::act_fault(zone, fault).write(zone, output, out)?;
+    }
+    for act in all {
         act::write(zone, &act, output, out)?;
         *sent = act.number;
     }

@@ -1,21 +1,22 @@
 //! `log`: versions, newest first, with their changes and causes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet, VecDeque};
 use std::io;
 
-use dns::{Name, RecordText, RrList, RrRef};
+use dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
 use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde_json::{Value, json};
 use zone::Step;
-use zone::gate::Share;
-use zone::journal::{Act, Archived, Topic};
+use zone::journal::{Act, Acts, Archived, Topic};
 
 use crate::act;
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
+use crate::old_part::condensed_json;
 use crate::past::{Past, begins, last_version};
 use crate::printable::printable;
+use crate::remark::Remark;
 
 /// The most objects in the text of a version.
 const CAUSES_SHOWN: usize = 5;
@@ -80,18 +81,28 @@ impl Filter {
         self.name.is_some() || self.object.is_some()
     }
 
-    /// The acts of a zone that are selected, oldest first: none if only versions with certain changes are.
-    fn acts_of(&self, past: &dyn Past, zone: &Name) -> Result<Vec<Act>, AuditError> {
+    /// The acts of a zone that are selected, oldest first: none if only versions with certain changes are. With the
+    /// faults of the others, and the oldest act if older ones that could have been selected are not there.
+    fn acts_of(&self, past: &dyn Past, zone: &Name) -> Result<ActsFound, AuditError> {
         if self.is_of_changes() {
-            return Ok(Vec::new());
+            return Ok(ActsFound::default());
         }
         let is_of_time = |act: &Act| {
             self.since_ms.is_none_or(|since| since <= act.time_ms)
                 && self.until_ms.is_none_or(|until| act.time_ms <= until)
         };
-        let mut acts = past.acts(zone, 0)?.all;
-        acts.retain(is_of_time);
-        Ok(acts)
+        let Acts { mut all, faults } = past.acts(zone, 0)?;
+        let is_cut = |oldest: &&Act| {
+            let is_before = |since: u64| since < oldest.time_ms;
+            oldest.number > 1 && self.since_ms.is_none_or(is_before)
+        };
+        let oldest = all.first().filter(is_cut).cloned();
+        all.retain(is_of_time);
+        Ok(ActsFound {
+            all,
+            faults,
+            oldest,
+        })
     }
 
     /// Whether a step is selected, ignoring its time.
@@ -148,7 +159,7 @@ pub(super) fn write(
     let mut written = 0;
     while let Some((_, Reverse(place), entry)) = next.pop() {
         if filter.count.is_some_and(|count| written >= count) {
-            return Ok(());
+            return write_remarks(&tracks, filter, output, out);
         }
         let track = &mut tracks[place];
         let seq = match entry {
@@ -169,6 +180,7 @@ pub(super) fn write(
             Err(_) if version.1.is_some() && is_gone() => {}
             Err(error) => return Err(error),
         }
+        track.handled = seq;
         let entry = track.next(past, filter)?;
         next.extend(entry.map(|(time, entry)| (time, Reverse(place), entry)));
     }
@@ -184,33 +196,59 @@ fn write_ends(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let cut: Vec<&Track<'_>> = tracks.iter().filter(|track| track.is_cut).collect();
-    if written == 0 && !cut.is_empty() {
-        let begins = |track: &&Track<'_>| {
+    if written == 0 {
+        let mut unknown = Vec::new();
+        for track in &cut {
             let begins = begins(past, track.zone)?;
-            Ok(format!("the history of {} begins at {begins}", track.zone))
-        };
-        let begins: Vec<String> = cut.iter().map(begins).collect::<Result<_, AuditError>>()?;
-        return Err(AuditError::NoneKept(begins.join("; ")));
+            unknown.push(format!("the history of {} begins at {begins}", track.zone));
+        }
+        let unsearched = tracks.iter().filter_map(|track| track.unsearched(filter));
+        unknown.extend(unsearched.map(|remark| remark.text));
+        if !unknown.is_empty() {
+            return Err(AuditError::NoneKept(unknown.join("; ")));
+        }
     }
     if written == 0 {
         for track in tracks {
             track.write_nothing_found(past, output, out)?;
         }
     }
+    write_remarks(tracks, filter, output, out)?;
     for track in tracks {
-        let is_condensed = track.older.values().any(|entry| !entry.is_whole());
-        if is_condensed && filter.is_of_changes() && output == Output::Text {
-            let zone = track.zone;
-            writeln!(
-                out,
-                "; some older versions of {zone} are condensed: a change that was undone within them is not listed"
-            )?;
+        if let Some(oldest) = &track.acts.oldest {
+            Remark::older_acts(track.zone, oldest).write(track.zone, output, out)?;
         }
     }
     for track in cut {
         track.write_beginning(past, output, out)?;
     }
     Ok(())
+}
+
+/// Writes what the versions and acts that were looked at do not say.
+fn write_remarks(
+    tracks: &[Track<'_>],
+    filter: &Filter,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    for track in tracks {
+        for remark in track.remarks(filter) {
+            remark.write(track.zone, output, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The acts of a zone that are selected.
+#[derive(Debug, Default)]
+struct ActsFound {
+    /// Oldest first.
+    all: Vec<Act>,
+    /// What is wrong with the others.
+    faults: Vec<String>,
+    /// The oldest act that is kept, if it is not the first one and older ones could have been selected.
+    oldest: Option<Act>,
 }
 
 /// An entry of the log.
@@ -238,8 +276,12 @@ struct Track<'a> {
     older: BTreeMap<u64, Archived>,
     /// All older versions from here on are written.
     older_below: u64,
+    /// The version that comes before those of the time in the old part of the history.
+    before: Option<u64>,
+    /// All versions of the time from here on are written, or do not match.
+    handled: u64,
     /// What was done to the zone, newest last.
-    acts: Vec<Act>,
+    acts: ActsFound,
 }
 
 impl<'a> Track<'a> {
@@ -259,6 +301,9 @@ impl<'a> Track<'a> {
             filter.since_ms.is_none_or(|since| since <= entry.time_ms)
                 && filter.until_ms.is_none_or(|until| entry.first_ms <= until)
         };
+        let is_before =
+            |entry: &&Archived| filter.since_ms.is_some_and(|since| entry.time_ms < since);
+        let before = archived.iter().rfind(is_before).map(|entry| entry.seq);
         let older = archived.into_iter().filter(is_of_time);
         let older = older.map(|entry| (entry.seq, entry)).collect();
         let (mut first, mut last) = (oldest, newest);
@@ -281,13 +326,15 @@ impl<'a> Track<'a> {
             searched: last + 1,
             older,
             older_below: oldest,
+            before,
+            handled: u64::MAX,
             acts: filter.acts_of(past, zone)?,
         })
     }
 
     /// The time of the next act, and the act.
     fn next_act(&mut self) -> Option<(u64, LogEntry)> {
-        let act = self.acts.pop()?;
+        let act = self.acts.all.pop()?;
         Some((act.time_ms, LogEntry::Act(Box::new(act))))
     }
 
@@ -336,6 +383,48 @@ impl<'a> Track<'a> {
         Ok(())
     }
 
+    /// The entries of the old part of the history that were looked at.
+    fn looked_at(&self) -> impl Iterator<Item = &Archived> {
+        self.older.range(self.handled..).map(|(_, entry)| entry)
+    }
+
+    /// What could not be searched.
+    fn unsearched(&self, filter: &Filter) -> Option<Remark> {
+        match filter.is_of_changes() {
+            true => Remark::unsearched(self.zone, self.looked_at()),
+            false => None,
+        }
+    }
+
+    /// What the versions and acts that were looked at do not say.
+    fn remarks(&self, filter: &Filter) -> Vec<Remark> {
+        let mut remarks = Vec::new();
+        remarks.extend(self.unsearched(filter));
+        if filter.is_of_changes() {
+            remarks.extend(Remark::condensed(self.zone, self.looked_at()));
+        }
+        if { filter.name.as_ref() }.is_some_and(|name| name == self.zone) {
+            remarks.push(Remark::soa(self.zone));
+        }
+        let faults = self.acts.faults.iter();
+        remarks.extend(faults.map(|fault| Remark::act_fault(self.zone, fault)));
+        remarks
+    }
+
+    /// The first and the last version that were searched. Where no version is of the time, it is the one before, which
+    /// was current.
+    fn searched_versions(&self) -> (u64, u64) {
+        let of_time = self.older.keys();
+        let (first, last) = (of_time.clone().next(), of_time.clone().next_back());
+        let current = last.copied().or(self.before);
+        let last = match current {
+            Some(current) if self.last < self.oldest => current,
+            Some(_) | None => self.last.max(self.oldest),
+        };
+        let first = first.copied();
+        (first.unwrap_or(self.first.min(last)), last)
+    }
+
     /// Writes which versions were searched, when none was selected.
     fn write_nothing_found(
         &self,
@@ -344,28 +433,33 @@ impl<'a> Track<'a> {
         out: &mut dyn io::Write,
     ) -> Result<(), AuditError> {
         let zone = self.zone;
-        // Where no version is of the time, the one before was current.
-        let first = self.first.min(self.last).max(self.oldest);
+        let (first, last) = self.searched_versions();
         let (from, to) = (
             past.moment(zone, first)?,
-            past.step_of(zone, self.last, zone)?.step,
+            past.step_of(zone, last, zone)?.step,
         );
+        let condensed = self.older.get(&first).filter(|entry| entry.versions() > 1);
         let link = to.link.as_ref();
         match output {
             Output::Text => {
                 let hash = link.map(|link| format!(", hash {}", link.hash));
+                let condensed = condensed.map(|entry| {
+                    let (versions, first) = (entry.versions(), TimeText(entry.first_ms));
+                    format!(", the last of {versions} condensed versions from {first} on,")
+                });
                 writeln!(
                     out,
-                    "; no version of {zone} matches, from serial {} of {} to serial {} of {}{}",
+                    "; no version of {zone} matches, from serial {} of {}{} to serial {} of {}{}",
                     from.0,
                     TimeText(from.1),
+                    condensed.unwrap_or_default(),
                     to.serial,
                     TimeText(to.time_ms),
                     hash.unwrap_or_default()
                 )?;
             }
             Output::Json => {
-                let line = json!({
+                let mut line = json!({
                     "schema": SCHEMA,
                     "type": "none",
                     "zone": zone.to_string(),
@@ -381,6 +475,9 @@ impl<'a> Track<'a> {
                         "hash": link.map(|link| link.hash.to_string()),
                     },
                 });
+                if let Some(entry) = condensed {
+                    line["from"]["condensed"] = condensed_json(entry);
+                }
                 writeln!(out, "{line}")?;
             }
         }
@@ -404,11 +501,13 @@ impl<'a> Track<'a> {
                 )?;
             }
             Output::Json => {
-                let (serial, time_ms) = match past.archived(zone).first() {
-                    Some(entry) => (entry.serial, entry.first_ms),
+                let archived = past.archived(zone);
+                let entry = archived.first();
+                let (serial, time_ms) = match entry {
+                    Some(entry) => (entry.serial, entry.time_ms),
                     None => past.moment(zone, self.oldest)?,
                 };
-                let line = json!({
+                let mut line = json!({
                     "schema": SCHEMA,
                     "type": "begins",
                     "zone": zone.to_string(),
@@ -416,6 +515,9 @@ impl<'a> Track<'a> {
                     "time": TimeText(time_ms).to_string(),
                     "timeMs": time_ms,
                 });
+                if let Some(entry) = entry.filter(|entry| !entry.is_whole()) {
+                    line["condensed"] = condensed_json(entry);
+                }
                 writeln!(out, "{line}")?;
             }
         }
@@ -479,25 +581,15 @@ fn write_condensed(older: Option<&Archived>, out: &mut dyn io::Write) -> io::Res
         false => "; their records were dropped",
     };
     match entry.versions() {
-        1 => writeln!(out, "    a version{share}{dropped}"),
+        1 => writeln!(out, "    ; a version{share}{dropped}"),
         versions => {
             let first = TimeText(entry.first_ms);
             writeln!(
                 out,
-                "    {versions} versions{share} condensed, the first of {first}{dropped}"
+                "    ; {versions} versions{share} condensed, the first of {first}{dropped}"
             )
         }
     }
-}
-
-fn condensed_json(entry: &Archived) -> Value {
-    json!({
-        "versions": entry.versions(),
-        "namespace": entry.share.as_ref().map(Share::as_str),
-        "firstTime": TimeText(entry.first_ms).to_string(),
-        "firstTimeMs": entry.first_ms,
-        "hasRecords": entry.has_records,
-    })
 }
 
 /// Writes one version as text, with the number of removed and added records.
@@ -527,22 +619,17 @@ fn write_text(
     let groups = (0..).zip(&step.causes);
     let groups = groups
         .filter(|(tag, group)| name.is_none() || shown.contains(tag) || is_of_version(tag, group));
-    let (mut people, mut objects): (Vec<&Cause>, Vec<&Cause>) = Default::default();
-    for cause in groups.flat_map(|(_, group)| group) {
-        let (causes, most) = match cause.is_of_version() {
-            true => (&mut people, usize::MAX),
-            false => (&mut objects, CAUSES_SHOWN),
-        };
-        if !causes.contains(&cause) && causes.len() <= most {
-            causes.push(cause);
-        }
-    }
+    let mut known = HashSet::new();
+    let causes = groups.flat_map(|(_, group)| group);
+    let (people, objects): (Vec<&Cause>, Vec<&Cause>) = causes
+        .filter(|cause| known.insert(*cause))
+        .partition(|cause| cause.is_of_version());
     // What people did comes first, and all of it.
     for cause in people.iter().chain(objects.iter().take(CAUSES_SHOWN)) {
         writeln!(out, "    {}", cause_text(cause))?;
     }
-    if objects.len() > CAUSES_SHOWN {
-        writeln!(out, "    and more: --output json lists all")?;
+    if let more @ 1.. = objects.len().saturating_sub(CAUSES_SHOWN) {
+        writeln!(out, "    and {more} more: --output json lists all")?;
     }
     if name.is_some() {
         for (sign, list) in [('-', &step.removed), ('+', &step.added)] {
@@ -648,7 +735,7 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
         .iter()
         .map(|group| group.iter().map(cause_json).collect())
         .collect();
-    json!({
+    let mut version = json!({
         "schema": SCHEMA,
         "zone": zone.to_string(),
         "serial": step.serial.encode(),
@@ -663,5 +750,24 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
         "causes": causes,
         "added": records(&step.added),
         "removed": records(&step.removed),
-    })
+    });
+    // The serial alone is in each version already.
+    if let Some((serial, soa)) = step.from.as_ref().filter(|(_, soa)| *soa != step.soa) {
+        version["fromSoa"] = soa_text(zone, soa, *serial).into();
+        version["toSoa"] = soa_text(zone, &step.soa, step.serial).into();
+    }
+    version
+}
+
+/// The SOA record of a version.
+pub(super) fn soa_text(zone: &Name, soa: &Soa, serial: Serial) -> String {
+    let data = soa.rdata(serial);
+    let rr = RrRef {
+        owner: zone.as_wire(),
+        rtype: Rtype::SOA,
+        ttl: soa.ttl,
+        data: data.as_octets(),
+        tag: 0,
+    };
+    RecordText(rr).to_string()
 }

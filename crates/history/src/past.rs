@@ -14,6 +14,7 @@ use zone::{Contents, Hash, Net, Step};
 
 use crate::error::AuditError;
 use crate::moment::TimeText;
+use crate::old_part::begin_text;
 use crate::status;
 
 /// The source of answers about the past: the store, or a running server.
@@ -236,17 +237,17 @@ pub(super) fn begins(past: &dyn Past, zone: &Name) -> Result<String, AuditError>
         zone: zone.clone(),
         known: past.zones(),
     })?;
-    let (serial, time_ms) = match past.archived(zone).first() {
-        Some(entry) => (entry.serial, entry.first_ms),
-        None => past.moment(zone, oldest)?,
-    };
+    if let Some(entry) = past.archived(zone).first() {
+        return Ok(begin_text(entry));
+    }
+    let (serial, time_ms) = past.moment(zone, oldest)?;
     Ok(format!("serial {serial}, {}", TimeText(time_ms)))
 }
 
 /// The archived versions after the last one without records, newest first: older ones do not say what later versions changed.
-pub(super) fn recorded(past: &dyn Past, zone: &Name) -> Vec<Archived> {
-    let archived = past.archived(zone).into_iter().rev();
-    archived.take_while(|entry| entry.has_records).collect()
+pub(super) fn recorded(archived: &[Archived]) -> impl Iterator<Item = &Archived> {
+    let newest_first = archived.iter().rev();
+    newest_first.take_while(|entry| entry.has_records)
 }
 
 /// The last version of a zone for whose serial and time `holds` is true; the one before the oldest when there is

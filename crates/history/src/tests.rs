@@ -4,6 +4,7 @@ mod acts;
 mod evidence;
 mod fake;
 mod follow;
+mod old_part;
 mod versions;
 
 use std::sync::Arc;

@@ -16,6 +16,10 @@ use crate::past::Past;
 
 /// What is said of a history that the manifest beside it does not list.
 pub const NOT_NAMED: &str = "the manifest beside it does not name it";
+/// Where the versions before the history of a store are that has no old part.
+const DROPPED: &str = "older versions were dropped by the limits of `history`";
+/// Where the versions before those of an export are.
+const ELSEWHERE: &str = "older versions are not in this export";
 /// The most faults in the text.
 const FAULTS_SHOWN: usize = 5;
 /// The most noted hashes in the text.
@@ -278,7 +282,7 @@ pub fn write_verdicts(
     for (zone, verdict) in &found {
         let older = anchors.older_than(zone, verdict);
         match output {
-            Output::Text => write_text(&zone.to_string(), verdict, older, out)?,
+            Output::Text => write_text(&zone.to_string(), verdict, (older, DROPPED), out)?,
             Output::Json => writeln!(out, "{}", verdict_json(zone, verdict, older))?,
         }
         if !verdict.faults.is_empty() {
@@ -340,7 +344,8 @@ pub fn write_file_verdict(
     let older = anchors.older_than(&zone, &verdict);
     match output {
         Output::Text => {
-            write_text(&format!("{path}: {zone}"), &verdict, older, out)?;
+            let label = format!("{path}: {zone}");
+            write_text(&label, &verdict, (older, ELSEWHERE), out)?;
             if file.is_named == Some(false) && verdict.faults.is_empty() {
                 writeln!(out, "    {NOT_NAMED}: it may be of another export")?;
             }
@@ -367,11 +372,11 @@ fn head_text(verdict: &Verdict) -> String {
         .map_or_else(|| "none yet".to_owned(), |hash| hash.to_string())
 }
 
-/// Writes a result; `older` noted versions are older than the history.
+/// Writes a result; `older` noted versions are older than the history, and `before` says where older versions are.
 fn write_text(
     zone: &str,
     verdict: &Verdict,
-    older: usize,
+    (older, before): (usize, &str),
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let Verdict {
@@ -404,21 +409,19 @@ fn write_text(
         head_text(verdict)
     )?;
     if let (Some(serial), 2..) = (first_serial, oldest) {
+        let before = match archived {
+            0 => before.to_owned(),
+            entries => format!("its old part has {entries} entries of older versions: good"),
+        };
         writeln!(
             out,
-            "    history begins at serial {serial}, {since}: older versions were dropped by the limits of `history`"
+            "    history begins at serial {serial}, {since}: {before}"
         )?;
     }
     if *segments > 0 {
         writeln!(
             out,
             "    the oldest are in {segments} segments of the archive: good"
-        )?;
-    }
-    if *archived > 0 {
-        writeln!(
-            out,
-            "    before it, {archived} older entries were kept from being dropped: good"
         )?;
     }
     if *condensed > 0 {

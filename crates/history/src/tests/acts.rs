@@ -64,6 +64,36 @@ fn acts_stand_in_the_log_by_time_and_are_entries_as_versions_are() {
     assert_eq!(entries(&of_name), ["200 +1", "101 +1", "100 +1"]);
 }
 
+/// Neither an act that is damaged nor one that had to make room is left out without a word.
+#[test]
+fn acts_that_cannot_be_listed_are_missed() {
+    let mut past = past();
+    past.act_faults.push("act 3 is damaged".into());
+    past.acts.remove(0);
+    let log = |since: Option<&str>, name: Option<&str>, count| {
+        let request = || Request::Log {
+            zone: None,
+            since: since.map(Into::into),
+            until: None,
+            name: name.map(Into::into),
+            object: None,
+            count,
+        };
+        let text = asked(&past, request(), Output::Text).unwrap();
+        let json = asked(&past, request(), Output::Json).unwrap();
+        let remarks = json.matches("\"code\":\"acts\"").count();
+        let lines: Vec<&str> = text.lines().filter(|it| it.starts_with(';')).collect();
+        assert_eq!(remarks, lines.len(), "{json}");
+        lines.join("\n")
+    };
+    let damaged = "; of the acts of z.: act 3 is damaged";
+    let older = "; of the acts of z. those before number 2, 2026-11-21T14:00:02.000Z, are not kept";
+    assert_eq!(log(None, None, None), format!("{damaged}\n{older}"));
+    assert_eq!(log(None, None, Some(1)), damaged);
+    assert_eq!(log(Some("2026-11-21T14:00:02Z"), None, None), damaged);
+    assert_eq!(log(None, Some("web.z."), None), "");
+}
+
 #[test]
 fn a_stream_has_each_act_once() {
     let past = past();

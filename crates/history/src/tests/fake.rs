@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use writer::Waiting;
-use zone::journal::{Act, Acts, PartialStep, Topic, Verdict};
+use zone::journal::{Act, Acts, Archived, PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
@@ -28,6 +28,10 @@ pub(super) struct Fake {
     pub(super) verdict: Verdict,
     /// What was done to the zone, oldest first.
     pub(super) acts: Vec<Act>,
+    /// What is wrong with other acts.
+    pub(super) act_faults: Vec<String>,
+    /// The old part of the history: its entries lead to the first of the steps.
+    pub(super) archived: Vec<Archived>,
     /// The versions that were read, wholly or in part.
     pub(super) looked_at: RefCell<Vec<u64>>,
     /// How many versions the index named.
@@ -167,9 +171,15 @@ impl Fake {
                 faults: Vec::new(),
             },
             acts: Vec::new(),
+            act_faults: Vec::new(),
+            archived: Vec::new(),
             looked_at: RefCell::default(),
             found: Cell::default(),
         }
+    }
+
+    fn is_archived(&self, step: &Step) -> bool {
+        self.archived.iter().any(|entry| entry.seq == step.seq)
     }
 
     pub(super) fn version(&self, seq: u64) -> Option<Arc<Step>> {
@@ -195,7 +205,8 @@ impl Past for Fake {
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
-        let (first, last) = (self.steps.first()?, self.steps.last()?);
+        let mut kept = self.steps.iter().filter(|step| !self.is_archived(step));
+        let (first, last) = (kept.next()?, self.steps.last()?);
         self.zones.contains(zone).then_some((first.seq, last.seq))
     }
 
@@ -203,8 +214,12 @@ impl Past for Fake {
         let acts = self.acts.iter().filter(|act| act.number > after);
         Ok(Acts {
             all: acts.cloned().collect(),
-            faults: Vec::new(),
+            faults: self.act_faults.clone(),
         })
+    }
+
+    fn archived(&self, _: &Name) -> Vec<Archived> {
+        self.archived.clone()
     }
 
     fn step(&self, _: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {
@@ -244,7 +259,8 @@ impl Past for Fake {
             let mut by_record =
                 records.flat_map(|rr| [Topic::name(&rr.to_record().owner), Topic::record(rr)]);
             let mut by_object = step.causes.iter().flatten();
-            seqs.contains(&step.seq)
+            let is_indexed = seqs.contains(&step.seq) && !self.is_archived(step);
+            is_indexed
                 && (by_record.any(|it| it == topic)
                     || by_object.any(|it| Topic::object(it.kind, &it.key) == topic))
         };

@@ -222,6 +222,16 @@ fn a_stream_from_a_serial_that_is_not_kept_begins_with_a_gap() {
     assert!(asked(&past, log, Output::Text).is_err());
 }
 
+#[test]
+fn a_stream_from_a_time_before_the_history_begins_with_a_gap() {
+    let lost = "z.: part of its history was lost; versions may be missing here";
+    let before = since("2026-11-21T13:00:00Z");
+    let past = past_of(&[(7, 107), (8, 108)]);
+    assert_eq!(pages(&past, &before, room(1)).0, [lost, "107", "108"]);
+    let whole = past_of(&[(1, 101), (2, 102)]);
+    assert_eq!(pages(&whole, &before, room(1)).0, ["101", "102"]);
+}
+
 /// Where no zone is named, one that comes later may have the name.
 #[test]
 fn a_stream_of_one_zone_has_only_its_names_and_one_of_all_zones_any() {

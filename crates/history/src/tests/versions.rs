@@ -410,6 +410,81 @@ fn a_diff_of_versions_with_the_same_records_says_so() {
 }
 
 #[test]
+fn a_diff_of_versions_with_other_soas_has_them() {
+    let mut past = Fake::new();
+    add_versions(&mut past, 1);
+    let newest = Arc::make_mut(past.steps.last_mut().unwrap());
+    newest.soa.refresh = dns::Ttl::decode(77);
+    let said = diff_of(&past, "200", Some("201")).unwrap();
+    let want = "; both have the same records besides the SOA\n";
+    assert!(said.ends_with(want), "{said}");
+    let request = |from: &str, to: &str| Request::Diff {
+        zone: "z".into(),
+        from: from.into(),
+        to: Some(to.into()),
+    };
+    let json = |from: &str, to: &str| {
+        let text = asked(&past, request(from, to), Output::Json).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let soas = [(200, 300), (201, 77)].map(|(serial, refresh)| {
+        format!("z. 5 IN SOA ns.z. mbox.z. {serial} {refresh} 30 86400 5")
+    });
+    for (from, to, soas) in [
+        ("200", "201", [&soas[0], &soas[1]]),
+        ("201", "200", [&soas[1], &soas[0]]),
+        ("201", "201", [&soas[1], &soas[1]]),
+    ] {
+        let answer = json(from, to);
+        assert_eq!(
+            (&answer["fromSoa"], &answer["toSoa"]),
+            (&(**soas[0]).into(), &(**soas[1]).into())
+        );
+    }
+    let version = &json("200", "201")["versions"][0];
+    assert_eq!(
+        (&version["fromSoa"], &version["toSoa"]),
+        (&(*soas[0]).into(), &(*soas[1]).into())
+    );
+    // A version with another serial alone has none.
+    assert_eq!(
+        json("101", "200")["versions"][0]["toSoa"],
+        serde_json::Value::Null
+    );
+}
+
+/// The SOA is in no index.
+#[test]
+fn a_log_of_the_apex_says_that_changes_of_the_soa_are_not_searched() {
+    let said = log([None, None, Some("Z."), None]).unwrap();
+    let want = "; versions of z. that changed its SOA alone are not searched: `log` without --name lists them\n";
+    assert!(said.starts_with("; no version of z. matches"), "{said}");
+    assert!(said.ends_with(want), "{said}");
+}
+
+#[test]
+fn a_version_of_many_objects_says_how_many_it_does_not_list() {
+    let mut past = Fake::new();
+    let objects = (0..300).map(|number| cause(Verb::Deleted, &format!("s{number}"), "", ""));
+    let mut objects: Vec<Cause> = objects.collect();
+    objects.push(objects[0].clone());
+    Arc::make_mut(&mut past.steps[2]).causes = vec![objects];
+    let request = Request::Log {
+        zone: None,
+        since: None,
+        until: None,
+        name: None,
+        object: None,
+        count: Some(1),
+    };
+    let said = asked(&past, request, Output::Text).unwrap();
+    assert!(
+        said.ends_with("shop/s4\n    and 295 more: --output json lists all\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_name_of_another_zone_is_not_answered_as_if_it_were_absent() {
     let past = Fake::new();
     let (zone, name) = ("z".to_owned(), Some("www.example.org".to_owned()));

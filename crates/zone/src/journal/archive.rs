@@ -99,6 +99,18 @@ impl Archived {
         (self, step)
     }
 
+    /// An entry of versions up to this step, as a test needs it.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn made(step: &Step, first: u64, first_ms: u64, has_records: bool) -> Self {
+        Self {
+            first,
+            first_ms,
+            has_records,
+            ..Self::of(step)
+        }
+    }
+
     fn encode(&self, key: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         for number in [self.first, self.first_ms, self.time_ms, self.octets] {
@@ -156,12 +168,17 @@ fn namespace_of(cause: &Cause) -> Option<&str> {
     Some(&**name).filter(|name| !name.is_empty())
 }
 
-/// A step without its records.
+/// A step without its records and their causes: only what people and the configuration did to the whole version stays.
 fn bare(step: Step) -> Step {
+    let mut causes = step.causes;
+    for group in &mut causes {
+        group.retain(Cause::is_of_version);
+    }
+    causes.retain(|group| !group.is_empty());
     Step {
         removed: RrList::default(),
         added: RrList::default(),
-        causes: Vec::new(),
+        causes,
         ..step
     }
 }

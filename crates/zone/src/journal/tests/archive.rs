@@ -35,6 +35,17 @@ impl Bench {
 
     /// A version, a second later, in which a namespace sets some names to a text.
     fn change(&mut self, namespace: &str, names: &[String], text: &str) {
+        self.change_by(causes(namespace, &names[0]), namespace, names, text);
+    }
+
+    /// The same, with other causes.
+    fn change_by(
+        &mut self,
+        causes: Vec<Vec<Cause>>,
+        namespace: &str,
+        names: &[String],
+        text: &str,
+    ) {
         let previous = self.version.as_ref();
         let before = previous.map_or_else(laws::empty, |version| version.contents.clone());
         let mut edit = Edit::new(&before);
@@ -49,7 +60,6 @@ impl Bench {
         }
         let now = self.now.fetch_add(1000, Ordering::Relaxed);
         let serial = previous.map_or(0, |version| version.serial.encode()) + 1;
-        let causes = causes(namespace, &names[0]);
         let serial = Serial::decode(serial);
         let candidate = Candidate::new(previous, draft, serial, now, causes, UNLIMITED);
         self.put(candidate);
@@ -199,6 +209,33 @@ fn security_07_octets_of_one_namespace_do_not_drop_the_versions_of_others() {
         matches!(built, Err(ReadError::Stripped { .. })),
         "{built:?}"
     );
+}
+
+/// Its records are too large to be kept; the objects that caused them go with them.
+#[test]
+fn a_large_version_that_leaves_its_time_early_still_says_who_rolled_the_zone_back() {
+    let mut bench = Bench::with(of(10));
+    let by_operator = Cause {
+        verb: Verb::RolledBack,
+        kind: None,
+        key: ObjectKey::new("", "serial 7 by alice"),
+        origin: Origin::default(),
+    };
+    let mut all = causes("large", "web");
+    all.push(vec![by_operator.clone()]);
+    // More than 256 KiB.
+    let text = "x".repeat(1200);
+    bench.change_by(all, "large", &names(0..=255), &text);
+    let large = bench.version.clone().unwrap().seq;
+    for turn in 0..10_u8 {
+        bench.change(&format!("s{turn}"), &names([turn]), "text");
+    }
+    bench.settle();
+    let entry = bench.archived().into_iter().find(|it| it.seq == large);
+    assert!(!entry.unwrap().has_records);
+    let step = bench.journal().reader().step(&apex(), large).unwrap();
+    assert_eq!(step.causes, [[by_operator]]);
+    bench.verdict();
 }
 
 #[test]
