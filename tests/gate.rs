@@ -268,10 +268,7 @@ fn what_is_held_is_shown_before_it_is_released() {
         nothing.starts_with("; nothing of cluster.local. waits"),
         "{nothing}"
     );
-    assert_eq!(
-        zonewright.command(&["show", "cluster.local@held"]),
-        nothing
-    );
+    assert_eq!(zonewright.command(&["show", "cluster.local@held"]), nothing);
     fs::remove_file(folder.join("blue.json")).unwrap();
     fs::remove_file(folder.join("green.json")).unwrap();
     check_held(&mut zonewright);
