@@ -270,9 +270,9 @@ impl Story {
             || {
                 let want = content(site.run(&["render", ZONE, "--corefile", "Corefile"]));
                 assert!(!want.is_empty());
-                let waits = ask(&["show", &format!("{ZONE}@held")]);
-                let now = match is_held && waits.status.success() {
-                    true => content(waits),
+                let waits = content(ask(&["show", &format!("{ZONE}@held")]));
+                let now = match is_held && !waits.is_empty() {
+                    true => waits,
                     false => content(ask(&["show", ZONE])),
                 };
                 (now == want).then_some(())

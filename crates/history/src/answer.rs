@@ -271,18 +271,14 @@ pub fn answer(
             object,
             count,
         } => {
-            let mut zones = zones_of(past, zone)?;
+            let zones = zones_of(past, zone)?;
             let filter = log::Filter {
                 since_ms: since_of(past, zone, since)?.map(|since| since.time_ms()),
                 until_ms: time_of(past, &zones, until)?,
                 count: *count,
                 ..filter_of(&zones, name, object)?
             };
-            if let Some(name) = &filter.name {
-                // Of zones within each other, each may have had the name. What others keep says nothing of it.
-                zones.retain(|zone| name.is_within(zone));
-            }
-            log::write(past, &zones, &filter, output, out)
+            log::write(past, &with_name(zones, &filter), &filter, output, out)
         }
         Request::Follow(followed) => answer_follow(past, followed, Room::PAGE, output, out),
         Request::Show { zone, name } => answer_show(past, zone, name, output, out),
@@ -334,6 +330,14 @@ pub fn answer(
             group::carry_out_all(past, orders, (asker, reason.as_deref()), output, out)
         }
     }
+}
+
+/// The zones that can have the name of a filter. Of zones within each other, each may have had it. What others keep says
+/// nothing of it.
+fn with_name(mut zones: Vec<Name>, filter: &log::Filter) -> Vec<Name> {
+    let name = filter.name.as_ref();
+    zones.retain(|zone| name.is_none_or(|name| name.is_within(zone)));
+    zones
 }
 
 /// Verifies histories, with hashes that persons and signed notes have.

@@ -573,7 +573,7 @@ mod tests {
             with("eve", "delete", "?a=b&dryRun=All&c", Value::Null),
             with("eve", "delete", "", options(json!(["All"]))),
         ] {
-            assert_eq!(named(DELETED, &[dry.clone()]), None);
+            assert_eq!(named(DELETED, std::slice::from_ref(&dry)), None);
             assert_eq!(
                 named(DELETED, &[dry, done.clone()]).as_deref(),
                 Some("dana")

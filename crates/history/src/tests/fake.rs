@@ -157,19 +157,7 @@ impl Fake {
             waiting: None,
             lost: Vec::new(),
             clock_ahead_ms: 1000,
-            verdict: Verdict {
-                segments: 0,
-                oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
-                newest: (3, Serial::decode(200)),
-                versions: 3,
-                unhashed: 0,
-                archived: 0,
-                condensed: 0,
-                anchor: Hash::ZERO,
-                anchored: Vec::new(),
-                head: Some(Hash::from_octets([0xab; 32])),
-                faults: Vec::new(),
-            },
+            verdict: verdict(),
             acts: Vec::new(),
             act_faults: Vec::new(),
             archived: Vec::new(),
@@ -184,6 +172,23 @@ impl Fake {
 
     pub(super) fn version(&self, seq: u64) -> Option<Arc<Step>> {
         self.steps.iter().find(|step| step.seq == seq).cloned()
+    }
+}
+
+/// What going through the history of three versions gives.
+fn verdict() -> Verdict {
+    Verdict {
+        segments: 0,
+        oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
+        newest: (3, Serial::decode(200)),
+        versions: 3,
+        unhashed: 0,
+        archived: 0,
+        condensed: 0,
+        anchor: Hash::ZERO,
+        anchored: Vec::new(),
+        head: Some(Hash::from_octets([0xab; 32])),
+        faults: Vec::new(),
     }
 }
 

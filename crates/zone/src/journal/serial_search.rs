@@ -149,8 +149,8 @@ impl Reader {
     /// The turns of all kept versions.
     fn turns(&self, stored: &Stored) -> Result<Turns, ReadError> {
         let (oldest, newest) = (stored.first(), stored.head.seq);
-        let known = |turns: &Self| turns.known_turns(stored);
-        let mut zone = known(self).filter(|it| it.oldest <= oldest);
+        let known = self.known_turns(stored);
+        let mut zone = known.filter(|it| it.oldest <= oldest);
         if let Some((seq, serial)) = zone.as_ref().and_then(|it| it.turns.last) {
             // Versions that were lost meanwhile have others in their place.
             let is_same =
