@@ -164,7 +164,8 @@ mod tests {
             item * 2
         });
         assert_eq!(done, [0, 2, 4, 6, 8, 10, 12, 14, 16]);
-        assert_eq!(side_by_side(&[] as &[u8], &|item| *item), []);
+        let none: [usize; 0] = [];
+        assert_eq!(side_by_side(&none, &|item| *item), none);
     }
 
     #[tokio::test]
