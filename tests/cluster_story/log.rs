@@ -54,15 +54,25 @@ pub fn check_names(teller: &Teller<'_>) {
             };
             let known: Vec<&Version> = versions.iter().rev().filter(touches).copied().collect();
             let text = blocks(&teller.text(&arguments));
+            // A search for the apex says that it looks at records alone.
+            let remark = (name == zone).then(|| {
+                format!(
+                    "versions of {zone} that changed its SOA alone are not searched: `log` without --name lists them"
+                )
+            });
             let blocks: Vec<Block> = { known.iter() }
                 .map(|version| block_of_name(teller, zone, version, &name))
+                .chain(remark.iter().map(|it| Block::of(format!("; {it}"), [])))
                 .collect();
             teller.expect_equal(&arguments.join(" "), &text, &blocks);
             let told: Vec<Value> = { teller.json(zone, &arguments).into_iter() }
                 .map(resolved)
                 .collect();
             let lines = known.iter().map(|it| version_json(teller, zone, it));
-            let lines: Vec<Value> = lines.map(resolved).collect();
+            let remark = remark.map(|text| {
+                answer(json!({ "type": "remark", "zone": zone, "code": "soa", "text": text }))
+            });
+            let lines: Vec<Value> = lines.map(resolved).chain(remark).collect();
             teller.expect_equal(&arguments.join(" "), &told, &lines);
         }
         check_nothing(teller, zone);
