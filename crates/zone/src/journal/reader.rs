@@ -515,27 +515,6 @@ pub(super) fn archived_steps(
     Ok(steps)
 }
 
-/// The last version for which `holds` is true; the one before the oldest when there is none. Costs a binary search:
-/// if `holds` is true for a version, it must be true for all before it, as with serials and times.
-///
-/// # Errors
-/// The error of `holds`.
-pub fn last_of<E>(
-    (oldest, newest): (u64, u64),
-    mut holds: impl FnMut(u64) -> Result<bool, E>,
-) -> Result<u64, E> {
-    let (mut low, mut high) = (oldest, newest + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle)? {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low - 1)
-}
-
 pub(super) fn unreadable(apex: &Name, seq: u64, error: StreamError) -> ReadError {
     match error {
         StreamError::Damaged(what) => ReadError::Damaged {

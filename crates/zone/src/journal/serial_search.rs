@@ -7,13 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dns::{Name, Serial};
-
-use crate::journal::reader::{ReadError, Reader, last_of};
-use crate::journal::segment::Segment;
-use crate::journal::{Stored, step};
 
 /// The place of a serial among the kept versions that are not condensed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,24 +25,24 @@ pub enum SerialPlace {
 }
 
 /// How far a serial is ahead of another on the circle.
-const fn ahead(from: Serial, to: Serial) -> u32 {
+pub(super) const fn ahead(from: Serial, to: Serial) -> u32 {
     to.encode().wrapping_sub(from.encode())
 }
 
 /// The turns of a zone, as far as its versions were looked at.
 #[derive(Debug, Clone, Default)]
-struct Turns {
+pub(super) struct Turns {
     /// The first version of each, oldest first.
-    firsts: Vec<u64>,
+    pub(super) firsts: Vec<u64>,
     /// How far the last version is ahead of the first of its turn.
-    advance: u32,
+    pub(super) advance: u32,
     /// The last version that was looked at.
-    last: Option<(u64, Serial)>,
+    pub(super) last: Option<(u64, Serial)>,
 }
 
 impl Turns {
     /// Looks at the next version. Of a run of versions that is looked at as one, its first and then its last is given.
-    fn look(&mut self, (seq, serial): (u64, Serial)) {
+    pub(super) fn look(&mut self, (seq, serial): (u64, Serial)) {
         let wide = |advance: &u32| *advance <= Serial::MAX_STEP;
         let last = self.last.replace((seq, serial));
         let step = last.map(|(_, last)| ahead(last, serial)).filter(wide);
@@ -62,7 +58,7 @@ impl Turns {
     }
 
     /// Finds a serial among these versions.
-    fn find<E>(
+    pub(super) fn find<E>(
         &self,
         (oldest, newest): (u64, u64),
         serial: Serial,
@@ -116,103 +112,42 @@ pub fn find_serial<E>(
     turns.find(range, serial, serial_of)
 }
 
+/// The last version for which `holds` is true; the one before the oldest when there is none. Costs a binary search:
+/// if `holds` is true for a version, it must be true for all before it, as with serials and times.
+///
+/// # Errors
+/// The error of `holds`.
+pub fn last_of<E>(
+    (oldest, newest): (u64, u64),
+    mut holds: impl FnMut(u64) -> Result<bool, E>,
+) -> Result<u64, E> {
+    let (mut low, mut high) = (oldest, newest + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low - 1)
+}
+
 /// The turns of a zone in the store.
 #[derive(Debug, Clone)]
-struct ZoneTurns {
-    id: u32,
+pub(super) struct ZoneTurns {
+    pub(super) id: u32,
     /// The oldest version that was looked at.
-    oldest: u64,
-    turns: Turns,
+    pub(super) oldest: u64,
+    pub(super) turns: Turns,
 }
 
 /// The turns that the copies of a reader know.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownTurns(
     /// The lock protects the map alone: nothing is read while it is held.
-    Arc<Mutex<BTreeMap<Name, ZoneTurns>>>,
+    pub(super) Arc<Mutex<BTreeMap<Name, ZoneTurns>>>,
 );
-
-impl Reader {
-    /// The place of a serial among the kept versions of a zone. Costs a look at each version for the first question, and
-    /// a binary search for others. Of a segment of an archive only the first and the last version is looked at, unless
-    /// they show that it has more than one turn.
-    ///
-    /// # Errors
-    /// [`ReadError`] when the zone does not exist or cannot be read.
-    pub fn place_of(&self, apex: &Name, serial: Serial) -> Result<SerialPlace, ReadError> {
-        let stored = self.stored(apex)?;
-        let turns = self.turns(&stored)?;
-        let range = (stored.first(), stored.head.seq);
-        turns.find(range, serial, |seq| Ok(self.moment(apex, seq)?.0))
-    }
-
-    /// The turns of all kept versions.
-    fn turns(&self, stored: &Stored) -> Result<Turns, ReadError> {
-        let (oldest, newest) = (stored.first(), stored.head.seq);
-        let known = self.known_turns(stored);
-        let mut zone = known.filter(|it| it.oldest <= oldest);
-        if let Some((seq, serial)) = zone.as_ref().and_then(|it| it.turns.last) {
-            // Versions that were lost meanwhile have others in their place.
-            let is_same =
-                (oldest..=newest).contains(&seq) && self.moment(&stored.apex, seq)?.0 == serial;
-            zone = zone.filter(|_| is_same);
-        }
-        let mut zone = zone.unwrap_or_else(|| ZoneTurns {
-            id: stored.id,
-            oldest,
-            turns: Turns::default(),
-        });
-        let mut next = zone.turns.last.map_or(oldest, |(seq, _)| seq + 1);
-        while next <= newest {
-            let segment = stored.segments.of(next);
-            let segment = segment.filter(|it| next < stored.head.oldest && it.first >= next);
-            if let Some(segment) = segment {
-                self.look_at_segment(stored, segment, &mut zone.turns)?;
-                next = segment.until + 1;
-            } else {
-                zone.turns.look((next, self.serial_of(stored, next)?));
-                next += 1;
-            }
-        }
-        let mut all = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(stored.apex.clone(), zone.clone());
-        Ok(zone.turns)
-    }
-
-    fn known_turns(&self, stored: &Stored) -> Option<ZoneTurns> {
-        let all = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.get(&stored.apex).filter(|it| it.id == stored.id);
-        known.cloned()
-    }
-
-    /// Looks at the versions of a segment.
-    fn look_at_segment(
-        &self,
-        stored: &Stored,
-        segment: &Segment,
-        turns: &mut Turns,
-    ) -> Result<(), ReadError> {
-        turns.look((segment.first, segment.first_serial));
-        if ahead(segment.first_serial, segment.serial) <= Serial::MAX_STEP {
-            turns.look((segment.until, segment.serial));
-            return Ok(());
-        }
-        for seq in segment.first + 1..=segment.until {
-            turns.look((seq, self.moment(&stored.apex, seq)?.0));
-        }
-        Ok(())
-    }
-
-    /// The serial of a version, most likely in the database.
-    fn serial_of(&self, stored: &Stored, seq: u64) -> Result<Serial, ReadError> {
-        if seq >= stored.head.oldest
-            && let Ok((serial, ..)) = step::peek_version(&*self.store, stored.id, seq)
-        {
-            return Ok(serial);
-        }
-        Ok(self.moment(&stored.apex, seq)?.0)
-    }
-}
 
 #[cfg(test)]
 mod tests {
