@@ -38,6 +38,9 @@ apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
 kubernetesVersion: v1.36.3
 ";
+/// What makes pods of Deployments, endpoints of Services, and nodes that pods may go to.
+const CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,\
+    disruption-controller,node-lifecycle-controller";
 /// How many nodes there are.
 const NODES: u8 = 3;
 
@@ -70,42 +73,28 @@ impl Cluster {
         let api = ApiServer::start();
         let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = api.kubeconfig(Access::Admin);
-        let start = |name: &str, options: &[String]| {
+        let start = |name: &str, options: &str| {
             let mut command = Command::new(needs::program(name));
-            command.arg("--kubeconfig").arg(&kubeconfig).args(options);
+            command.arg("--kubeconfig").arg(&kubeconfig);
+            command.args(options.split_whitespace());
             Process::spawn(name, &mut command, &folder.path().join(name))
         };
-        let text = |options: &[&str]| -> Vec<String> {
-            options.iter().map(|it| (*it).to_owned()).collect()
-        };
-        let serving = |options: &[&str]| {
-            let port = ports::free().to_string();
-            let own = [
-                "--bind-address",
-                "127.0.0.1",
-                "--secure-port",
-                &port,
-                "--leader-elect=false",
-            ];
-            text(&[&own, options].concat())
-        };
-        let controllers = "deployment-controller,replicaset-controller,endpointslice-controller,disruption-controller,node-lifecycle-controller";
+        let [ours, theirs, kwoks] = [(); 3].map(|()| ports::free());
+        let serving = "--leader-elect=false --bind-address=127.0.0.1 --secure-port";
+        let stages = needs::program("kwok.yaml");
         let programs = vec![
             start(
                 "kube-controller-manager",
-                &serving(&["--controllers", controllers]),
+                &format!("{serving}={ours} --controllers={CONTROLLERS}"),
             ),
-            start("kube-scheduler", &serving(&[])),
+            start("kube-scheduler", &format!("{serving}={theirs}")),
             start(
                 "kwok",
-                &text(&[
-                    "--config",
-                    &needs::program("kwok.yaml").display().to_string(),
-                    "--manage-all-nodes=true",
-                    "--cidr=10.244.0.1/24",
-                    "--node-ip=192.0.2.20",
-                    &format!("--server-address=127.0.0.1:{}", ports::free()),
-                ]),
+                &format!(
+                    "--config={} --manage-all-nodes=true --cidr=10.244.0.1/24 --node-ip=192.0.2.20 \
+                     --server-address=127.0.0.1:{kwoks}",
+                    stages.display()
+                ),
             ),
         ];
         for number in 1..=NODES {

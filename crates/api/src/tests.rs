@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
-use zone::journal::{PartialStep, Topic, Verdict};
+use zone::journal::{PartialStep, SerialPlace, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::reviewer::Reviewer;
@@ -50,6 +50,10 @@ impl Past for Empty {
     }
 
     fn step_of(&self, _: &Name, _: u64, _: &Name) -> Result<PartialStep, AuditError> {
+        none()
+    }
+
+    fn place_of(&self, _: &Name, _: Serial) -> Result<SerialPlace, AuditError> {
         none()
     }
 

@@ -48,11 +48,16 @@ impl Serial {
         Self(unix_seconds as u32)
     }
 
+    /// How far up the circle of all serials the other one is, 0 to 2^32 - 1.
+    #[must_use]
+    pub const fn up_to(self, other: Self) -> u32 {
+        other.0.wrapping_sub(self.0)
+    }
+
     /// How far a later serial is ahead of this one, 1 to [`Self::MAX_STEP`]; `None` when it is not after it.
     #[must_use]
     pub fn distance_to(self, later: Self) -> Option<u32> {
-        let distance = later.0.wrapping_sub(self.0);
-        later.is_after(self).then_some(distance)
+        later.is_after(self).then(|| self.up_to(later))
     }
 
     /// Whether this serial comes after the other in sequence space. At a distance of exactly 2^31 the order is
@@ -71,7 +76,7 @@ impl Serial {
 
 impl PartialOrd for Serial {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        match self.0.wrapping_sub(other.0) {
+        match other.up_to(*self) {
             0 => Some(Ordering::Equal),
             0x8000_0000 => None,
             distance if distance < 0x8000_0000 => Some(Ordering::Greater),

@@ -838,8 +838,8 @@ fn archived_at(past: &dyn Past, zone: &Name, moment: Moment) -> Result<Option<u6
             // What is before the first entry is not known.
             let within = archived.windows(2).rev().find_map(|pair| {
                 let [before, entry] = pair else { return None };
-                let ahead = |other: Serial| other.encode().wrapping_sub(before.serial.encode());
-                let is_within = entry.versions() > 1 && ahead(serial) < ahead(entry.serial);
+                let is_before = before.serial.up_to(serial) < before.serial.up_to(entry.serial);
+                let is_within = entry.versions() > 1 && is_before;
                 is_within.then_some(entry)
             });
             match within {

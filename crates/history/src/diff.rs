@@ -16,7 +16,7 @@ use crate::blame::{Reason, one_by_one};
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::{cause_text, soa_text, version_json};
 use crate::moment::TimeText;
-use crate::old_part::{condensed_at, condensed_json};
+use crate::old_part::condensed_at;
 use crate::past::{Past, steps_of};
 use crate::pieces::Pieces;
 
@@ -74,11 +74,8 @@ pub(super) fn write(
         let (first, last) = (&net.from, &net.to);
         let (from, to) = if back { (last, first) } else { (first, last) };
         let versions = steps.iter().map(|step| {
-            let mut version = version_json(zone, step);
-            if let Some(entry) = condensed_at(&reasons.archived, step.seq) {
-                version["condensed"] = condensed_json(entry);
-            }
-            version
+            let condensed = condensed_at(&reasons.archived, step.seq);
+            version_json(zone, step, condensed)
         });
         let mut answer = json_of(lists, &reasons);
         answer["schema"] = SCHEMA.into();

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use dns::{Name, Serial};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use zone::journal::Acts;
+use zone::journal::{Acts, SerialPlace};
 
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::page::Room;
@@ -268,8 +268,11 @@ fn first_after(
             return Ok((given.seq + 1, Lost::None));
         }
     }
-    let is_seen = |(other, _): (Serial, u64)| !other.is_after(serial);
-    let last = last_version(past, zone, (oldest, newest), &is_seen)?;
+    let last = match past.place_of(zone, serial)? {
+        SerialPlace::At(seq) | SerialPlace::Between(seq) => seq,
+        SerialPlace::After => newest,
+        SerialPlace::Before => oldest - 1,
+    };
     let lost = match oldest.checked_sub(given.seq.saturating_add(1)) {
         _ if given.seq == UNKNOWN && last < oldest => {
             let first = past.step(zone, oldest)?;

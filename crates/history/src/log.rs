@@ -559,11 +559,8 @@ pub(super) fn write_version(
                 write_condensed(older, out)?;
             }
             Output::Json => {
-                let mut line = version_json(zone, &step);
-                if let Some(entry) = older.filter(|entry| !entry.is_whole()) {
-                    line["condensed"] = condensed_json(entry);
-                }
-                writeln!(out, "{line}")?;
+                let condensed = older.filter(|entry| !entry.is_whole());
+                writeln!(out, "{}", version_json(zone, &step, condensed))?;
             }
         }
     }
@@ -724,7 +721,8 @@ pub(super) fn hashed_cause_json(cause: &Cause) -> Value {
     })
 }
 
-pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
+/// A version; `condensed` is the entry of several that it stands for.
+pub(super) fn version_json(zone: &Name, step: &Step, condensed: Option<&Archived>) -> Value {
     let records = |list: &RrList| -> Vec<Value> {
         let record =
             |rr: RrRef<'_>| json!({ "record": RecordText(rr).to_string(), "cause": rr.tag });
@@ -755,6 +753,9 @@ pub(super) fn version_json(zone: &Name, step: &Step) -> Value {
     if let Some((serial, soa)) = step.from.as_ref().filter(|(_, soa)| *soa != step.soa) {
         version["fromSoa"] = soa_text(zone, soa, *serial).into();
         version["toSoa"] = soa_text(zone, &step.soa, step.serial).into();
+    }
+    if let Some(entry) = condensed {
+        version["condensed"] = condensed_json(entry);
     }
     version
 }

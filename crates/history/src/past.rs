@@ -7,8 +7,7 @@ use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::{Reason, Waiting};
 use zone::journal::{
-    Acts, Archived, KeptCorefile, PartialStep, SegmentPart, SerialPlace, Topic, Verdict,
-    find_serial, last_of,
+    Acts, Archived, KeptCorefile, PartialStep, SegmentPart, SerialPlace, Topic, Verdict, last_of,
 };
 use zone::{Contents, Hash, Net, Step};
 
@@ -64,13 +63,7 @@ pub trait Past {
     ///
     /// # Errors
     /// [`AuditError::NoZone`], or [`AuditError::Store`] when the store cannot read it.
-    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
-        let (oldest, newest) = self.range(zone).ok_or_else(|| AuditError::NoZone {
-            zone: zone.clone(),
-            known: self.zones(),
-        })?;
-        find_serial(oldest..=newest, serial, |seq| Ok(self.moment(zone, seq)?.0))
-    }
+    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError>;
     /// The serial and time (milliseconds since 1970 UTC) of a version whose step is kept.
     ///
     /// # Errors

@@ -120,7 +120,9 @@ pub use segment::Segment;
 pub use segment_cut::{Cut, CutLimits};
 pub use segment_objects::{ObjectPlace, Objects};
 pub use serial_floor::Lost;
-pub use serial_search::{SerialPlace, find_serial, last_of};
+#[cfg(any(test, feature = "testing"))]
+pub use serial_search::find_serial;
+pub use serial_search::{SerialPlace, last_of};
 pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;

@@ -54,12 +54,11 @@ impl LeftBehind {
     /// are the serials that are nearer to the one before the step than to the current one.
     #[must_use]
     pub fn includes(&self, serial: Serial, current: Serial) -> bool {
-        let up_from = |from: Serial, to: Serial| to.encode().wrapping_sub(from.encode());
-        if up_from(self.reset, serial) <= up_from(self.reset, current) {
+        if self.reset.up_to(serial) <= self.reset.up_to(current) {
             return false;
         }
-        let from_old = up_from(serial, self.serial).min(up_from(self.serial, serial));
-        from_old <= up_from(current, serial)
+        let from_old = serial.up_to(self.serial).min(self.serial.up_to(serial));
+        from_old <= current.up_to(serial)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use writer::Waiting;
-use zone::journal::{Act, Acts, Archived, PartialStep, Topic, Verdict};
+use zone::journal::{Act, Acts, Archived, PartialStep, SerialPlace, Topic, Verdict, find_serial};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
@@ -207,6 +207,13 @@ impl Past for Fake {
 
     fn waiting(&self, _: &Name) -> Result<Option<Waiting>, AuditError> {
         Ok(self.waiting.clone())
+    }
+
+    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
+        let (oldest, newest) = self
+            .range(zone)
+            .expect("the tests ask for zones that are there");
+        find_serial(oldest..=newest, serial, |seq| Ok(self.moment(zone, seq)?.0))
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {

@@ -6,7 +6,7 @@ use dns::{Name, Serial};
 
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::segment::Segment;
-use crate::journal::serial_search::{SerialPlace, Turns, ZoneTurns, ahead};
+use crate::journal::serial_search::{SerialPlace, Turns, ZoneTurns};
 use crate::journal::{Stored, step};
 
 impl Reader {
@@ -70,7 +70,7 @@ impl Reader {
         turns: &mut Turns,
     ) -> Result<(), ReadError> {
         turns.look((segment.first, segment.first_serial));
-        if ahead(segment.first_serial, segment.serial) <= Serial::MAX_STEP {
+        if segment.first_serial.up_to(segment.serial) <= Serial::MAX_STEP {
             turns.look((segment.until, segment.serial));
             return Ok(());
         }

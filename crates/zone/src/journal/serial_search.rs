@@ -6,7 +6,6 @@
 //! only, and only a look at each serial tells where the next one begins: a reader does that once.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
 use dns::{Name, Serial};
@@ -22,11 +21,6 @@ pub enum SerialPlace {
     After,
     /// It is before the oldest version.
     Before,
-}
-
-/// How far a serial is ahead of another on the circle.
-pub(super) const fn ahead(from: Serial, to: Serial) -> u32 {
-    to.encode().wrapping_sub(from.encode())
 }
 
 /// The turns of a zone, as far as its versions were looked at.
@@ -45,7 +39,7 @@ impl Turns {
     pub(super) fn look(&mut self, (seq, serial): (u64, Serial)) {
         let wide = |advance: &u32| *advance <= Serial::MAX_STEP;
         let last = self.last.replace((seq, serial));
-        let step = last.map(|(_, last)| ahead(last, serial)).filter(wide);
+        let step = last.map(|(_, last)| last.up_to(serial)).filter(wide);
         let advance = step.and_then(|step| self.advance.checked_add(step));
         if let Some(advance) = advance.filter(wide) {
             self.advance = advance;
@@ -71,17 +65,17 @@ impl Turns {
                 continue;
             }
             let (begin, end) = (serial_of(first)?, serial_of(last)?);
-            let within = ahead(begin, serial);
-            if within <= ahead(begin, end) {
+            let within = begin.up_to(serial);
+            if within <= begin.up_to(end) {
                 let found = last_of((first, last), |seq| {
-                    Ok(ahead(begin, serial_of(seq)?) <= within)
+                    Ok(begin.up_to(serial_of(seq)?) <= within)
                 })?;
                 if serial_of(found)? == serial {
                     return Ok(SerialPlace::At(found));
                 }
                 place = place.or(Some(SerialPlace::Between(found)));
             } else if let Some((_, after)) = next
-                && ahead(end, serial) < ahead(end, after)
+                && end.up_to(serial) < end.up_to(after)
             {
                 place = place.or(Some(SerialPlace::Between(last)));
             }
@@ -95,12 +89,13 @@ impl Turns {
     }
 }
 
-/// Finds a serial among versions. Looks at each of them.
+/// Finds a serial among versions, for tests. Looks at each of them.
 ///
 /// # Errors
 /// The error of `serial_of`.
+#[cfg(any(test, feature = "testing"))]
 pub fn find_serial<E>(
-    versions: RangeInclusive<u64>,
+    versions: std::ops::RangeInclusive<u64>,
     serial: Serial,
     mut serial_of: impl FnMut(u64) -> Result<Serial, E>,
 ) -> Result<SerialPlace, E> {
