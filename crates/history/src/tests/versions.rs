@@ -89,14 +89,18 @@ fn a_deletion_names_who_changed_the_object_last_and_nobody_who_deleted_it() {
     }
 }
 
-#[test]
-fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
-    let of_version = |verb, what: &str| Cause {
+/// A cause of a version as a whole.
+fn of_version(verb: Verb, what: &str) -> Cause {
+    Cause {
         verb,
         kind: None,
         key: ObjectKey::new("", what),
         origin: Origin::default(),
-    };
+    }
+}
+
+#[test]
+fn log_of_a_name_tells_causes_of_the_version_and_none_of_other_records() {
     let mut past = Fake::new();
     let step = Arc::make_mut(&mut past.steps[2]);
     // The group of another owner, one of the version, one of an owner that is not there any more.
@@ -407,6 +411,20 @@ fn a_diff_of_versions_with_the_same_records_says_so() {
     add_versions(&mut past, 3);
     let said = diff_of(&past, "200", Some("203")).expect("it is answered");
     assert!(said.ends_with("\n; both have the same records\n"), "{said}");
+    // What was done to a version as a whole does not stand below its last record, as if it were the record's cause.
+    let newest = Arc::make_mut(past.steps.last_mut().unwrap());
+    newest
+        .causes
+        .push(vec![of_version(Verb::Configured, "the Corefile")]);
+    let said = diff_of(&past, "101", Some("203")).expect("it is answered");
+    let (records, of_versions) = said
+        .split_once("; of the versions as a whole:\n")
+        .expect("they are told apart");
+    assert!(
+        records.contains("\n+") && !records.contains("Corefile"),
+        "{said}"
+    );
+    assert!(of_versions.contains("Corefile"), "{said}");
 }
 
 #[test]
