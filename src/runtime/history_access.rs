@@ -15,8 +15,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use writer::{HoldOrder, Input, Released, Waiting, ZonePlan};
 use zone::journal::{
-    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, SegmentPart, Topic,
-    Verdict,
+    Acts, Archived, Journal, KeptCorefile, OpenError, PartVerdict, PartialStep, Reader,
+    SegmentPart, Topic, Verdict,
 };
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
@@ -314,7 +314,11 @@ impl Past for StoredPast {
         Ok(self.reader.verify(zone, anchors)?)
     }
 
-    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError> {
+    fn oldest_here(&self, zone: &Name) -> Option<u64> {
+        self.reader.oldest_here(zone)
+    }
+
+    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<PartVerdict, AuditError> {
         Ok(self.reader.verify_here(zone, anchors)?)
     }
 
@@ -327,7 +331,7 @@ impl Past for StoredPast {
         zone: &Name,
         first: u64,
         anchors: &[Hash],
-    ) -> Result<Verdict, AuditError> {
+    ) -> Result<PartVerdict, AuditError> {
         Ok(self.reader.verify_segment(zone, first, anchors)?)
     }
 

@@ -121,7 +121,7 @@ pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;
 pub use verify::{Anchored, Fault, Verdict};
-pub use verify_parts::{SegmentPart, SegmentsVerdict};
+pub use verify_parts::{PartVerdict, SegmentPart, SegmentsVerdict};
 
 /// After this many commits in a row that failed because of damage, a new database is started.
 const DAMAGED_COMMITS: u32 = 2;

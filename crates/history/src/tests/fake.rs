@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
-use zone::journal::{Act, Acts, PartialStep, Topic, Verdict};
+use zone::journal::{Act, Acts, PartVerdict, PartialStep, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
@@ -247,12 +247,12 @@ impl Past for Fake {
         Ok(self.verdict.clone())
     }
 
-    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<Verdict, AuditError> {
-        Ok(self.verdict.clone())
+    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<PartVerdict, AuditError> {
+        Ok(self.verdict.clone().into())
     }
 
-    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<Verdict, AuditError> {
-        Ok(self.verdict.clone())
+    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<PartVerdict, AuditError> {
+        Ok(self.verdict.clone().into())
     }
 
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError> {

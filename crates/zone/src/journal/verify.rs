@@ -24,6 +24,7 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::serial_floor::Lost;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Entries, StoreError};
+use crate::journal::verify_parts::PartVerdict;
 use crate::journal::{Stored, archive, index, large_steps, step, stream_seek};
 use crate::{ContentTree, Contents, Hash, Link, Step, Version};
 
@@ -87,19 +88,25 @@ pub struct Anchored {
 }
 
 impl Reader {
-    /// Verifies the versions of a zone that are here, not in segments, and finds those with these hashes. Costs a pass over
-    /// them.
-    ///
-    /// # Errors
-    /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
-    pub fn verify_here(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
+    /// Verifies the versions of a zone that are here, not in segments, and finds those with these hashes. Notes the hashes of
+    /// the versions `ends`.
+    pub(super) fn verify_until(
+        &self,
+        apex: &Name,
+        anchors: &[Hash],
+        ends: &[u64],
+    ) -> Result<PartVerdict, ReadError> {
         let lost = self.losses.get(apex);
         loop {
             let stored = match (self.stored(apex), lost) {
-                (Err(ReadError::NoZone(_)), Some(lost)) => return Ok(Verdict::of_nothing(lost)),
+                (Err(ReadError::NoZone(_)), Some(lost)) => {
+                    return Ok(Verdict::of_nothing(lost).into());
+                }
                 (stored, _) => stored?,
             };
-            let mut verdict = Walk::new(self, &stored, anchors).run()?;
+            let mut walk = Walk::new(self, &stored, anchors);
+            walk.wanted = ends;
+            let PartVerdict { mut verdict, ends } = walk.run()?;
             // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
@@ -119,7 +126,7 @@ impl Reader {
                     damage: Damage::Lost,
                     what: lost.to_string(),
                 }));
-                return Ok(verdict);
+                return Ok(PartVerdict { verdict, ends });
             }
         }
     }
@@ -169,6 +176,9 @@ pub(super) struct Walk<'a> {
     /// The versions whose steps are missing.
     missing: BTreeSet<u64>,
     verdict: Verdict,
+    /// The versions whose hashes are noted, and their hashes.
+    wanted: &'a [u64],
+    ends: Vec<(u64, Hash)>,
 }
 
 /// A version, and the contents before it if they can be built.
@@ -196,10 +206,12 @@ impl<'a> Walk<'a> {
                 head: head.hash,
                 ..Verdict::unread(head.oldest, (head.seq, head.serial))
             },
+            wanted: &[],
+            ends: Vec::new(),
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
+    pub(super) fn run(mut self) -> Result<PartVerdict, StoreError> {
         self.steps()?;
         self.contents()?;
         self.archive()?;
@@ -209,7 +221,10 @@ impl<'a> Walk<'a> {
             self.snapshot(snapshot)?;
         }
         self.verdict.faults = self.faults.into_iter().collect();
-        Ok(self.verdict)
+        Ok(PartVerdict {
+            verdict: self.verdict,
+            ends: self.ends,
+        })
     }
 
     /// Records a fault of a version. Data that upkeep removed during the pass are no fault. The head moves before
@@ -335,6 +350,9 @@ impl<'a> Walk<'a> {
             self.verdict.unhashed += 1;
             return;
         };
+        if self.wanted.contains(&step.seq) {
+            self.ends.push((step.seq, link.hash));
+        }
         if self.anchors.contains(&link.hash) {
             self.verdict.anchored.push(Anchored {
                 hash: link.hash,
