@@ -477,7 +477,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use history::{Output, Question, Request, made};
+    use history::{Output, Piece, Question, ReaderTimes, Request, Turns, stream_to_socket};
     use zone::journal::WallClock;
 
     /// How long a test waits for what comes at once.
@@ -543,18 +543,29 @@ mod tests {
         let (inputs, _writer) = mpsc::channel(1);
         let (past, _journal) = past_of(&inputs, state.path());
         let past: Arc<dyn Past + Send + Sync> = Arc::new(past);
-        let turns = Arc::new(Semaphore::new(0));
+        let reading = Arc::new(Semaphore::new(0));
+        let turns = Turns::of_socket(&reading);
+        let times = ReaderTimes {
+            pause: SOON,
+            most: SOON,
+        };
         let asked = |request| {
-            let output = Output::Text;
-            made(
-                Question { request, output },
-                Arc::clone(&past),
-                "someone".into(),
-                Arc::clone(&turns),
-            )
+            let question = Question {
+                request,
+                output: Output::Text,
+            };
+            let (past, turns) = (Arc::clone(&past), turns.clone());
+            async move {
+                let by = "someone".to_owned();
+                let pieces = stream_to_socket(question, by, past, times, &turns, ()).await;
+                match pieces.unwrap().recv().await {
+                    Some(Piece::End(Err(why))) => why.to_string(),
+                    other => panic!("it has no answer: {other:?}"),
+                }
+            }
         };
         let status = tokio::time::timeout(SOON, asked(Request::Status)).await;
-        let why = status.expect("it does not wait").unwrap_err();
+        let why = status.expect("it does not wait");
         assert!(why.contains("no server runs"), "{why}");
         let mut verified = Box::pin(asked(Request::Verify {
             zone: None,
@@ -566,10 +577,11 @@ mod tests {
             early = &mut verified => panic!("it waits: {early:?}"),
             () = async { for _ in 0..50 { drop(asked(Request::Status).await); } } => {}
         }
-        turns.add_permits(1);
+        reading.add_permits(1);
         let why = tokio::time::timeout(SOON, verified).await;
-        let why = why.expect("its turn has come").unwrap_err();
+        let why = why.expect("its turn has come");
         assert!(why.contains("no zone is stored here"), "{why}");
-        assert_eq!(turns.available_permits(), 1, "it is the next one's turn");
+        let turn = tokio::time::timeout(SOON, reading.acquire()).await;
+        assert!(turn.is_ok(), "it is the next one's turn");
     }
 }
