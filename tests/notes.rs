@@ -186,7 +186,7 @@ fn a_note_that_was_changed_and_a_history_that_lacks_a_noted_version_are_found() 
         &site,
         &WITH_NOTES[..2],
         0,
-        "--key FILE checks the signatures",
+        "the signatures were not checked",
     );
     let about = ["cluster.local", "--note", "kept/notes.ndjson"];
     check_verify(&site, &about, 0, "cluster.local.: good");

@@ -50,6 +50,7 @@ fn asked(site: &Site, request: &Value) -> UnixStream {
         .set_read_timeout(Some(START))
         .expect("it takes a time");
     let question = serde_json::json!({ "request": request, "output": "text" });
+    let question = serde_json::json!({ "zonewright": 2, "question": question });
     stream
         .write_all(format!("{question}\n").as_bytes())
         .expect("it reads");
@@ -68,12 +69,12 @@ fn readers_that_do_not_read_hold_no_order_up() {
     site.manifest("web.yaml", &many.join("---\n"));
     let mut server = site.start_answering();
     let show = serde_json::json!({ "show": { "zone": ZONE, "name": null } });
-    let mut head = [0; 3];
+    let mut head = [0; 13];
     let mut readers = Vec::new();
     for _ in 0..16 {
         let mut reader = asked(&site, &show);
         reader.read_exact(&mut head).expect("the answer begins");
-        assert_eq!(&head, b"ok\n");
+        assert_eq!(&head, b"zonewright 2\n");
         readers.push(reader);
     }
     let mut said = String::new();

@@ -19,6 +19,7 @@ use history::{
     ControlSocket, Output, Past, PastNow, Question, Request, ask, read_at_once, serve_control,
 };
 use kubernetes::source::api_server::reviews::{Account, ReviewError};
+use ops::BackgroundRuntime;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use server::{TlsIdentity, TlsMaterial};
@@ -62,6 +63,8 @@ impl Reviewer for Open {
 /// What serves a history.
 pub(crate) struct Library {
     runtime: Runtime,
+    /// That of HTTPS, as the server has it.
+    of_https: BackgroundRuntime,
     tasks: JoinSet<()>,
     cancel: CancellationToken,
     address: SocketAddr,
@@ -74,6 +77,7 @@ impl Library {
     /// Serves a history over the socket and over HTTPS.
     pub(crate) fn open(past: Arc<dyn Past + Send + Sync>) -> Self {
         let runtime = Runtime::new().unwrap();
+        let of_https = BackgroundRuntime::start("history_api").unwrap();
         let state = tempfile::tempdir().unwrap();
         let past: PastNow = Arc::new(move || Arc::clone(&past));
         let reading = Arc::new(Semaphore::new(read_at_once()));
@@ -110,9 +114,10 @@ impl Library {
         let address = listener.local_addr().unwrap();
         let site = Arc::new(ArcSwap::from_pointee(site));
         let serve = api::serve(listener, site, serving, cancel.clone());
-        tasks.spawn_on(serve, runtime.handle());
+        tasks.spawn_on(serve, &of_https.handle());
         Self {
             runtime,
+            of_https,
             tasks,
             cancel,
             address,
@@ -169,6 +174,7 @@ impl Library {
         self.cancel.cancel();
         self.runtime
             .block_on(async { while self.tasks.join_next().await.is_some() {} });
+        drop(self.of_https);
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use history::{Cursor, Fault, Output, Question, Request, answer, ask};
+use history::{Cursor, Output, Question, Request, answer, ask};
 
 use crate::cli::stopped::{NOBODY, refused, stored_past};
 use crate::failure::Failure;
@@ -29,9 +29,10 @@ pub(crate) fn follow(
         let mut text = Vec::new();
         let answered = match (ask(state, &question, &mut text), &cursor) {
             (Some(Ok(())), _) => true,
-            // A bad question fails at once; a server that ends closes the connection.
+            // A bad question fails at once, and so does a server of another version. A server that ends closes the
+            // connection: what there is of its answer is not shown.
             (Some(Err(why)), position) => {
-                if why.fault != Fault::Failed || position.is_none() {
+                if !why.may_pass || position.is_none() {
                     return Err(refused(why));
                 }
                 false

@@ -148,13 +148,16 @@ impl CheckedNotes {
         write_faults(file, None, faults, output, out)?;
         if let (Some((first, last)), true) = (times_ms, faults.is_empty()) {
             let (first, last) = (TimeText(*first), TimeText(*last));
-            let signature = match is_checked {
-                true => "signed with this key",
-                false => "signed; --key FILE checks the signatures",
+            let (good, signature) = match is_checked {
+                true => ("good; ", "signed with this key"),
+                false => (
+                    "",
+                    "the signatures were not checked, --key FILE checks them",
+                ),
             };
             writeln!(
                 out,
-                "{file}: good; notes: {count}, from {first} to {last}; {signature}"
+                "{file}: {good}notes: {count}, from {first} to {last}; {signature}"
             )?;
         }
         Ok(())

@@ -52,7 +52,11 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
 
 /// Why the store or a running server gave no answer.
 pub(crate) fn refused(why: impl Into<Refused>) -> Failure {
-    let Refused { fault, text } = why.into();
+    let Refused {
+        fault,
+        text,
+        may_pass: _,
+    } = why.into();
     match fault {
         Fault::Wrong => Failure::unusable(text),
         Fault::NotKnown => Failure::not_known(text),

@@ -9,7 +9,7 @@ use dns::Name;
 use history::{Anchors, AuditError, Noted, Output, Request, ZoneParts, write_verdicts};
 use serde::{Deserialize, Serialize};
 use zone::Hash;
-use zone::journal::{SegmentPart, SegmentsVerdict, Verdict};
+use zone::journal::{PartVerdict, SegmentPart, SegmentsVerdict, Verdict};
 
 use crate::cli::answered::{Asked, read_json};
 use crate::cli::args::VerifyWanted;
@@ -142,10 +142,11 @@ impl Store<'_> {
                 progress.add(part.versions());
                 next = part.until + 1;
             }
-            let is_here = |version| version < first || next <= version + 1;
+            // Versions of segments may still be here, too.
+            let is_here = |version| version < first || zone.here <= version + 1;
             let here = self.verify_part(&zone.zone, None, &is_here)?;
             listed.clear();
-            if here.oldest.0 > next {
+            if here.verdict.oldest.0 > next {
                 let now = self.asked.parts(Some(zone.zone.clone()))?;
                 let added = now.into_iter().flat_map(|zone| zone.segments);
                 listed.extend(added.filter(|part| part.first >= next));
@@ -162,7 +163,7 @@ impl Store<'_> {
         zone: &str,
         first: Option<u64>,
         is_there: &dyn Fn(u64) -> bool,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<PartVerdict, Failure> {
         let name = Name::parse(zone).map_err(|error| Failure::running(error.to_string()))?;
         let anchors = self.anchors.hashes_among(&name, is_there);
         if anchors.len() > MOST_HASHES {
@@ -190,7 +191,7 @@ fn name_of(zone: &ZoneParts) -> Result<Name, Failure> {
 struct SoundSegment {
     zone: String,
     segment: SegmentPart,
-    verdict: Verdict,
+    verdict: PartVerdict,
 }
 
 /// The first line of the file.
@@ -208,7 +209,7 @@ struct SoundHead {
 #[derive(Debug, Default)]
 struct Sound {
     file: Option<(PathBuf, File)>,
-    known: HashMap<(String, Hash), (SegmentPart, Verdict)>,
+    known: HashMap<(String, Hash), (SegmentPart, PartVerdict)>,
 }
 
 impl Sound {
@@ -259,20 +260,24 @@ impl Sound {
     }
 
     /// The verdict about a segment that is known to be good.
-    fn verdict_of(&self, zone: &str, part: &SegmentPart) -> Option<Verdict> {
+    fn verdict_of(&self, zone: &str, part: &SegmentPart) -> Option<PartVerdict> {
         let (known, verdict) = self.known.get(&(zone.to_owned(), part.digest))?;
         (known == part).then(|| verdict.clone())
     }
 
     /// Notes a segment, if it is good.
-    fn add(&mut self, zone: &str, part: &SegmentPart, verdict: &Verdict) -> Result<(), Failure> {
-        let Some((path, file)) = self.file.as_mut().filter(|_| verdict.faults.is_empty()) else {
+    fn add(&mut self, zone: &str, part: &SegmentPart, found: &PartVerdict) -> Result<(), Failure> {
+        let Some((path, file)) = self
+            .file
+            .as_mut()
+            .filter(|_| found.verdict.faults.is_empty())
+        else {
             return Ok(());
         };
         let line = SoundSegment {
             zone: zone.to_owned(),
             segment: part.clone(),
-            verdict: verdict.clone(),
+            verdict: found.clone(),
         };
         writeln!(file, "{}", serde_json::json!(line)).map_err(|error| unreadable(path, &error))
     }

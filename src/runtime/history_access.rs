@@ -12,11 +12,11 @@ use dns::{Name, Rtype, Serial};
 use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
-use writer::{HoldOrder, Input, Released, Waiting, ZonePlan};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use writer::{HoldOrder, Input, Reason, Released, Waiting, ZonePlan};
 use zone::journal::{
-    Acts, Archived, Journal, KeptCorefile, OpenError, PartialStep, Reader, SegmentPart,
-    SerialPlace, Topic, Verdict,
+    Acts, Archived, Journal, KeptCorefile, OpenError, PartVerdict, PartialStep, Reader,
+    SegmentPart, SerialPlace, Topic, Verdict,
 };
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
@@ -26,7 +26,7 @@ use crate::runtime::caller_wishes::{Wanted, Wishes};
 use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{rollback_to, target_of};
 use crate::runtime::http_endpoints::ObservedNow;
-use crate::runtime::ingest::Data;
+use crate::runtime::ingest::{Data, WAITING_QUESTIONS};
 use crate::runtime::observed::status;
 use crate::runtime::status::history_line;
 
@@ -35,6 +35,9 @@ pub(crate) type StatusOf = Arc<dyn Fn() -> Status + Send + Sync>;
 
 /// How long the asker of an order waits for its being carried out.
 const CARRIED_OUT_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a question for the writer waits for its place.
+const PLACE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The past in a store.
 pub struct StoredPast {
@@ -48,6 +51,8 @@ pub struct StoredPast {
     status: Option<StatusOf>,
     /// The way to the writer of the running server.
     inputs: Option<mpsc::WeakSender<Input>>,
+    /// The places of questions for it.
+    questions: Arc<Semaphore>,
     /// The blocks of its Corefile.
     blocks: Vec<BlockLine>,
     /// The zones with `require_reason`.
@@ -82,6 +87,7 @@ impl StoredPast {
         Self {
             status: Some(Arc::new(move || status(&asks.load()))),
             inputs: data.weak_inputs(),
+            questions: Arc::clone(&data.questions),
             blocks: blocks(config, &data.deployment),
             reasoned: reasoned(config),
             reverse: reverse(&data.deployment),
@@ -99,6 +105,7 @@ impl StoredPast {
             zones,
             status: None,
             inputs: None,
+            questions: Arc::new(Semaphore::new(WAITING_QUESTIONS)),
             blocks: Vec::new(),
             reasoned: BTreeSet::new(),
             reverse: BTreeMap::new(),
@@ -193,6 +200,21 @@ impl StoredPast {
         Ok(Input::Hold { zone, order, asked })
     }
 
+    /// Asks the writer a question, once it has a place: changes do not wait behind many of them.
+    fn ask_writer<T>(
+        &self,
+        inputs: &mpsc::WeakSender<Input>,
+        question: impl FnOnce(oneshot::Sender<T>, OwnedSemaphorePermit) -> Input,
+    ) -> Said<T> {
+        let place = Arc::clone(&self.questions).acquire_owned();
+        let place = async { tokio::time::timeout(PLACE_WITHIN, place).await };
+        let Ok(Ok(place)) = Handle::current().block_on(place) else {
+            return Said::Busy;
+        };
+        let (asked, answer) = oneshot::channel();
+        ask(inputs, question(asked, place), answer, CARRIED_OUT_WITHIN)
+    }
+
     /// The current version of the running server.
     fn near(&self, zone: &Name) -> Option<Arc<Version>> {
         self.zones.as_ref()?.get(zone)?.current()
@@ -233,6 +255,17 @@ fn ask<T>(
         Err(_) if is_sent => Said::Late,
         Err(_) => Said::Busy,
     }
+}
+
+/// The reasons that the writer gives, or that it gives none.
+fn reasons_of(said: Said<Vec<Reason>>) -> Vec<Reason> {
+    let why = match said {
+        Said::Answer(reasons) => return reasons,
+        Said::Late | Said::Busy => "the server is busy: ask again",
+        Said::Ending => "the server is shutting down",
+    };
+    let text = format!("whether a held version or the cluster says more is not known: {why}");
+    vec![Reason::new("unknown", text)]
 }
 
 impl std::fmt::Debug for StoredPast {
@@ -318,7 +351,11 @@ impl Past for StoredPast {
         Ok(self.reader.verify(zone, anchors)?)
     }
 
-    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError> {
+    fn oldest_here(&self, zone: &Name) -> Option<u64> {
+        self.reader.oldest_here(zone)
+    }
+
+    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<PartVerdict, AuditError> {
         Ok(self.reader.verify_here(zone, anchors)?)
     }
 
@@ -331,7 +368,7 @@ impl Past for StoredPast {
         zone: &Name,
         first: u64,
         anchors: &[Hash],
-    ) -> Result<Verdict, AuditError> {
+    ) -> Result<PartVerdict, AuditError> {
         Ok(self.reader.verify_segment(zone, first, anchors)?)
     }
 
@@ -398,14 +435,9 @@ impl Past for StoredPast {
         let Some(inputs) = &self.inputs else {
             return Err(AuditError::NoServer);
         };
-        let (asked, answer) = oneshot::channel();
         let zone = zone.clone();
-        match ask(
-            inputs,
-            Input::Waiting { zone, asked },
-            answer,
-            CARRIED_OUT_WITHIN,
-        ) {
+        let waiting = |asked, place| Input::Waiting { zone, asked, place };
+        match self.ask_writer(inputs, waiting) {
             Said::Answer(waiting) => Ok(waiting),
             Said::Late | Said::Busy => {
                 Err(AuditError::Refused("the server is busy; try again".into()))
@@ -424,14 +456,13 @@ impl Past for StoredPast {
         let zone = block.zones.find(name.as_wire(), rtype);
         let mut reasons = Vec::new();
         if let Some(zone) = zone {
-            let (asked, answer) = oneshot::channel();
             let zone = zone.apex().clone();
-            let input = Input::Why { zone, name, asked };
-            reasons = match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
-                Said::Answer(reasons) => reasons,
-                // A server that is ending, or waits for its disk, says less.
-                Said::Late | Said::Busy | Said::Ending => Vec::new(),
-            };
+            reasons = reasons_of(self.ask_writer(inputs, |asked, place| Input::Why {
+                zone,
+                name,
+                asked,
+                place,
+            }));
         }
         Ok(Grounds { block, reasons })
     }
@@ -474,10 +505,8 @@ fn reasoned(config: &Config) -> BTreeSet<Name> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::Semaphore;
-
     use super::*;
-    use history::{Output, Question, Request, made};
+    use history::{Output, Piece, Question, ReaderTimes, Request, Turns, stream_to_socket};
     use zone::journal::WallClock;
 
     /// How long a test waits for what comes at once.
@@ -538,23 +567,82 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_change_waits_behind_one_question_of_many_readers() {
+        let state = tempfile::tempdir().unwrap();
+        let (inputs, mut writer) = mpsc::channel(1024);
+        let (past, _journal) = past_of(&inputs, state.path());
+        let past = Arc::new(past);
+        let zone: Name = "z.".parse().unwrap();
+        let readers: Vec<_> = (0..20)
+            .map(|_| {
+                let (past, zone) = (Arc::clone(&past), zone.clone());
+                tokio::task::spawn_blocking(move || past.waiting(&zone))
+            })
+            .collect();
+        for number in 0..readers.len() {
+            let (asked, _released) = oneshot::channel();
+            let first = tokio::time::timeout(SOON, writer.recv()).await;
+            let change = Input::Release {
+                zone: zone.clone(),
+                by: "someone".into(),
+                asked,
+            };
+            inputs.send(change).await.unwrap();
+            // While the writer is at a question, none is before the change.
+            let Some(Input::Waiting { asked, place, .. }) = first.expect("one asks") else {
+                panic!("{number}: no question");
+            };
+            assert!(matches!(writer.try_recv(), Ok(Input::Release { .. })));
+            assert!(
+                writer.try_recv().is_err(),
+                "{number}: others wait elsewhere"
+            );
+            asked.send(None).unwrap();
+            drop(place);
+        }
+        for reader in readers {
+            assert!(reader.await.unwrap().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn reasons_that_the_writer_does_not_give_are_unknown() {
+        let code = |said| reasons_of(said).first().map(|reason| reason.code);
+        assert_eq!(code(Said::Answer(Vec::new())), None);
+        for said in [Said::Late, Said::Busy, Said::Ending] {
+            assert_eq!(code(said), Some("unknown"));
+        }
+    }
+
+    #[tokio::test]
     async fn what_reads_much_waits_for_its_turn_and_what_does_not_has_none() {
         let state = tempfile::tempdir().unwrap();
         let (inputs, _writer) = mpsc::channel(1);
         let (past, _journal) = past_of(&inputs, state.path());
         let past: Arc<dyn Past + Send + Sync> = Arc::new(past);
-        let turns = Arc::new(Semaphore::new(0));
+        let reading = Arc::new(Semaphore::new(0));
+        let turns = Turns::of_socket(&reading);
+        let times = ReaderTimes {
+            pause: SOON,
+            most: SOON,
+        };
         let asked = |request| {
-            let output = Output::Text;
-            made(
-                Question { request, output },
-                Arc::clone(&past),
-                "someone".into(),
-                Arc::clone(&turns),
-            )
+            let question = Question {
+                request,
+                output: Output::Text,
+            };
+            let (past, turns) = (Arc::clone(&past), turns.clone());
+            async move {
+                let by = "someone".to_owned();
+                let pieces = stream_to_socket(question, by, past, times, &turns, ()).await;
+                match pieces.unwrap().recv().await {
+                    Some(Piece::End(Err(why))) => why.to_string(),
+                    other => panic!("it has no answer: {other:?}"),
+                }
+            }
         };
         let status = tokio::time::timeout(SOON, asked(Request::Status)).await;
-        let why = status.expect("it does not wait").unwrap_err();
+        let why = status.expect("it does not wait");
         assert!(why.contains("no server runs"), "{why}");
         let mut verified = Box::pin(asked(Request::Verify {
             zone: None,
@@ -566,10 +654,11 @@ mod tests {
             early = &mut verified => panic!("it waits: {early:?}"),
             () = async { for _ in 0..50 { drop(asked(Request::Status).await); } } => {}
         }
-        turns.add_permits(1);
+        reading.add_permits(1);
         let why = tokio::time::timeout(SOON, verified).await;
-        let why = why.expect("its turn has come").unwrap_err();
+        let why = why.expect("its turn has come");
         assert!(why.contains("no zone is stored here"), "{why}");
-        assert_eq!(turns.available_permits(), 1, "it is the next one's turn");
+        let turn = tokio::time::timeout(SOON, reading.acquire()).await;
+        assert!(turn.is_ok(), "it is the next one's turn");
     }
 }

@@ -8,10 +8,9 @@ use api::{Access, AllowedName, CertificateRules, Counts, Limits, Reviewer, Site}
 use arc_swap::ArcSwap;
 use corefile::HttpAddress;
 use directives::config::{Config, Directive, HistoryApi, ServerBlock, Source};
-use futures_util::FutureExt;
 use history::{ListenerLine, PastNow, Turns};
 use kubernetes::source::api_server::reviews::Reviews;
-use ops::Tasks;
+use ops::{BackgroundRuntime, Tasks};
 use server::{TlsClients, TlsIdentity, TlsMaterial};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -47,8 +46,16 @@ pub(crate) struct PreparedApi {
     address: HttpAddress,
     site: Site,
     reload: Reload,
-    /// The listener and its address, if they are new.
-    new: Option<(TcpListener, std::net::SocketAddr)>,
+    /// The listener, if it is new.
+    new: Option<NewListener>,
+}
+
+/// A listener that does not serve yet.
+struct NewListener {
+    listener: TcpListener,
+    bound: std::net::SocketAddr,
+    /// Its threads, apart from those that answer DNS and commit.
+    runtime: BackgroundRuntime,
 }
 
 /// The API of a configuration, with its block.
@@ -88,7 +95,12 @@ impl ApiServing {
             let bound = listener.local_addr().context("the address of a socket")?;
             let endpoints = HistoryApi::WORD;
             tracing::info!(address = %bound, scheme = HTTPS, transports = "tcp", endpoints, "listening");
-            Some((listener, bound))
+            let runtime = BackgroundRuntime::start(HistoryApi::WORD);
+            Some(NewListener {
+                listener,
+                bound,
+                runtime: runtime.context("threads of history_api")?,
+            })
         };
         Ok(Some(PreparedApi {
             address: wanted.address.clone(),
@@ -122,9 +134,9 @@ impl ApiServing {
                     return files;
                 }
                 (None, None) => return files,
-                (Some((listener, bound)), old) => {
+                (Some(new), old) => {
                     stop(old);
-                    self.start(address, (listener, bound), site, past, tasks);
+                    self.start(address, new, site, past, tasks);
                     return files;
                 }
             }
@@ -137,7 +149,7 @@ impl ApiServing {
     fn start(
         &mut self,
         address: HttpAddress,
-        (listener, bound): (TcpListener, std::net::SocketAddr),
+        new: NewListener,
         site: Site,
         past: &PastNow,
         tasks: &mut Tasks,
@@ -149,9 +161,16 @@ impl ApiServing {
             reading: Arc::clone(&self.reading),
             counts: Arc::clone(&self.counts),
         };
+        let NewListener {
+            listener,
+            bound,
+            runtime,
+        } = new;
         let serving = api::serve(listener, Arc::clone(&site), serving, end.clone());
-        let serving = serving.map(Ok::<_, std::convert::Infallible>);
-        tasks.spawn_until(HistoryApi::WORD, &end, serving);
+        tasks.spawn_until(HistoryApi::WORD, &end, async move {
+            // The threads end after the last answer.
+            runtime.handle().spawn(serving).await
+        });
         self.running = Some(Running {
             address,
             bound,

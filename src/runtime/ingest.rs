@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use kubernetes::source::{SourceStats, Wanted};
 use ops::metrics::Metrics;
 use ops::{Clock, Tasks, panic_text};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transfer::AskedSecondary;
 use writer::{AskId, BatchSettings, Input, PlanChange, SourceId, SourceSender};
@@ -30,6 +30,8 @@ use crate::runtime::zone_files::OpenFile;
 
 /// Changes that wait for the writer before sources are held back.
 const WAITING_CHANGES: usize = 1024;
+/// Questions of readers that wait for the writer: a change waits behind no more of them.
+pub(crate) const WAITING_QUESTIONS: usize = 1;
 /// How long until a source that could not be opened is tried again.
 const OPEN_AGAIN: Duration = Duration::from_secs(2);
 
@@ -63,6 +65,8 @@ pub(crate) struct Data {
     pub(crate) reader: Reader,
     /// The writer's inputs; `None` once the writer is to end.
     inputs: Option<mpsc::Sender<Input>>,
+    /// The places of questions that wait for the writer.
+    pub(crate) questions: Arc<Semaphore>,
     /// The writer's thread.
     writer: WriterThread,
     /// Ends single sources and followers of files.
@@ -119,6 +123,7 @@ impl Data {
             observed,
             reader,
             inputs: Some(tx),
+            questions: Arc::new(Semaphore::new(WAITING_QUESTIONS)),
             writer,
             running: BTreeMap::new(),
             stop: CancellationToken::new(),

@@ -27,6 +27,7 @@ pub(crate) mod reload;
 pub(crate) mod reused_handlers;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+pub(crate) mod secret_ids;
 pub(crate) mod serving;
 pub(crate) mod shutdown;
 pub(crate) mod signals;

@@ -42,6 +42,7 @@ use crate::runtime::http_endpoints::{self, ObservedNow};
 use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
 use crate::runtime::observed::samples;
 use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
+use crate::runtime::secret_ids::SecretIds;
 use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
 use crate::runtime::signals::{Signals, Wish};
@@ -73,6 +74,8 @@ pub(crate) struct Process {
     in_use: (String, String),
     /// The digest of the Corefile that was read last, good or bad.
     seen: String,
+    /// Gives ids to its secrets.
+    ids: SecretIds,
     tasks: Tasks,
     serving: Serving,
     data: Data,
@@ -162,7 +165,9 @@ impl Process {
         sockets: Vec<ControlSocket>,
         sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
-        let (config, digest, text) = (loaded.config, loaded.digest, loaded.text);
+        let config = loaded.config;
+        let mut ids = SecretIds::of(&state.state).context("the ids of secrets")?;
+        let (digest, text) = (ids.digest(&loaded.digest), ids.text(&loaded.text));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
         let plan = Plan::new(&config, &interface_addresses);
@@ -186,10 +191,10 @@ impl Process {
         let awaits = prepared.has_secondaries();
         let change = reloads.change(&digest);
         let mut data = Data::open(first, change, awaits, &around).await?;
+        ids.keep();
         data.note_corefile(&digest, &text).await?;
         reloads.started(&digest);
-        let cancel = CancellationToken::new();
-        let mut tasks = Tasks::new(cancel.clone());
+        let mut tasks = Tasks::new(CancellationToken::new());
         let gates = Gates::of(&deployment);
         let wishes = Wishes::new();
         let past = StoredPast::of_data(&data, &config, &observed, &wishes.0, &clock);
@@ -198,11 +203,7 @@ impl Process {
         let past_now: PastNow =
             Arc::new(move || Arc::<StoredPast>::clone(&now.load()) as Arc<dyn Past + Send + Sync>);
         let to_ask = serving.take(prepared, &past_now, Some(&gates), &mut tasks);
-        for socket in sockets {
-            let reading = Arc::clone(&serving.history_api.reading);
-            let serving = serve_control(socket, Arc::clone(&past_now), reading, cancel.clone());
-            tasks.spawn("control socket", serving);
-        }
+        serve_sockets(sockets, &past_now, &serving, &mut tasks);
         look_at_health(&serving, &around, &mut tasks);
         let archives = Arc::new(ArcSwap::from_pointee(archives(&config)));
         data.archive(&archives, &mut tasks, &clock);
@@ -216,6 +217,7 @@ impl Process {
             config,
             in_use: (digest.clone(), text),
             seen: digest,
+            ids,
             tasks,
             serving,
             data,
@@ -321,14 +323,14 @@ impl Process {
             read = tokio::task::spawn_blocking(move || read(&configuration)) => read?,
             wish = signals.end() => return Ok(ControlFlow::Break(wish)),
         };
-        let digest = match &read {
+        let digest = self.ids.digest(match &read {
             Ok(loaded) => &loaded.digest,
             Err(rejected) => &rejected.digest,
-        };
-        if !always && *digest == self.seen {
+        });
+        if !always && digest == self.seen {
             return Ok(ControlFlow::Continue(Ok(())));
         }
-        self.seen.clone_from(digest);
+        self.seen = digest;
         let loaded = match read {
             Ok(loaded) => loaded,
             Err(rejected) => {
@@ -389,6 +391,7 @@ impl Process {
     /// Does everything that may fail before a configuration is put into use.
     async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
         let Loaded { config, text, .. } = loaded;
+        let text = self.ids.text(&text);
         let data = &self.data;
         let plan = Plan::new(&config, &interface_addresses);
         let changes = difference(&data.deployment.plan, &plan);
@@ -538,6 +541,21 @@ impl Process {
         outcome(failed, closed)?;
         tracing::info!("ended");
         Ok(())
+    }
+}
+
+/// Starts to answer questions on the sockets.
+fn serve_sockets(
+    sockets: Vec<ControlSocket>,
+    past: &PastNow,
+    serving: &Serving,
+    tasks: &mut Tasks,
+) {
+    for socket in sockets {
+        let reading = Arc::clone(&serving.history_api.reading);
+        let cancel = tasks.cancel().clone();
+        let serving = serve_control(socket, Arc::clone(past), reading, cancel);
+        tasks.spawn("control socket", serving);
     }
 }
 

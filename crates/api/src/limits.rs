@@ -1,11 +1,10 @@
 //! The limits of readers: how often they ask, and how much at once.
 
-use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use history::ReaderTimes;
+use history::{ReaderTimes, Shares};
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
@@ -79,70 +78,14 @@ impl<K: Hash + Eq + Clone> Rates<K> {
 }
 
 /// Places for questions.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Questions(Arc<Mutex<Running>>);
-
-/// Locked for one look and one change.
-#[derive(Debug, Default)]
-struct Running {
-    all: usize,
-    of_reader: HashMap<Arc<str>, usize>,
-}
-
-/// The place of a question. Dropping it frees the place.
-#[derive(Debug)]
-pub(crate) struct QuestionPlace {
-    questions: Questions,
-    reader: Arc<str>,
-}
-
-/// There is no place for a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoPlace {
-    /// The reader has too many.
-    OfReader,
-    /// There are too many.
-    AtAll,
-}
-
-impl Questions {
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place for a reader's question.
-    pub(crate) fn take(&self, reader: &str) -> Result<QuestionPlace, NoPlace> {
-        let mut running = self.lock();
-        if running.all >= QUESTIONS {
-            return Err(NoPlace::AtAll);
-        }
-        let reader: Arc<str> = reader.into();
-        let own = running.of_reader.entry(Arc::clone(&reader)).or_default();
-        if *own >= QUESTIONS_OF_READER {
-            return Err(NoPlace::OfReader);
-        }
-        *own += 1;
-        running.all += 1;
-        let questions = self.clone();
-        Ok(QuestionPlace { questions, reader })
-    }
-}
-
-impl Drop for QuestionPlace {
-    fn drop(&mut self) {
-        let mut running = self.questions.lock();
-        running.all -= 1;
-        if let Some(own) = running.of_reader.get_mut(&self.reader) {
-            *own -= 1;
-            if *own == 0 {
-                running.of_reader.remove(&self.reader);
-            }
-        }
-    }
+pub(crate) fn questions() -> Shares {
+    Shares::new(QUESTIONS, QUESTIONS_OF_READER)
 }
 
 #[cfg(test)]
 mod tests {
+    use history::NoPlace;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -163,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_reader_has_so_many_questions_at_once_and_so_have_all() {
-        let questions = Questions::default();
+        let questions = questions();
         let take = |reader: usize| questions.take(&reader.to_string());
         let mut taken: Vec<_> = (0..QUESTIONS_OF_READER).map(|_| take(0).unwrap()).collect();
         assert_eq!(take(0).unwrap_err(), NoPlace::OfReader);
@@ -173,8 +116,5 @@ mod tests {
         assert_eq!(take(1000).unwrap_err(), NoPlace::AtAll);
         drop(taken.pop());
         drop(take(1000).unwrap());
-        drop(taken);
-        let running = questions.lock();
-        assert!(running.all == 0 && running.of_reader.is_empty());
     }
 }

@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use crate::connection;
 use crate::counts::Counts;
-use crate::limits::{Questions, Rates};
+use crate::limits::{Rates, questions};
 use crate::progress::{FIRST_REQUEST, Progress};
 use crate::respond::{Responder, Shared};
 use crate::site::Site;
@@ -57,7 +57,7 @@ pub async fn serve(
         past: serving.past,
         turns: Turns::within(&serving.reading),
         counts: serving.counts,
-        questions: Questions::default(),
+        questions: questions(),
         rates: Rates::default(),
         strangers: Rates::default(),
     });

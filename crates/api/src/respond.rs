@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use history::{PastNow, Piece, Turns, stream};
+use history::{NoPlace, PastNow, Piece, Shares, Turns, stream};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::{Body, Incoming};
 use ops::source_of;
@@ -18,7 +18,7 @@ use crate::access::Reader;
 use crate::body::AnswerBody;
 use crate::counts::Counts;
 use crate::endpoint::Right;
-use crate::limits::{ANSWER_TIMES, NoPlace, Questions, Rates};
+use crate::limits::{ANSWER_TIMES, Rates};
 use crate::progress::{InProgress, Progress};
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) past: PastNow,
     pub(crate) turns: Turns,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) questions: Questions,
+    pub(crate) questions: Shares,
     /// How often each reader asks.
     pub(crate) rates: Rates<String>,
     /// How often each source asks without being a reader.
@@ -189,7 +189,8 @@ impl Responder {
         })?;
         let past = (self.shared.past)();
         let held = (place, progress.making());
-        let begun = stream(asked, past, ANSWER_TIMES, &self.shared.turns, held);
+        let (name, turns) = (reader.name(), &self.shared.turns);
+        let begun = stream(asked, name, past, ANSWER_TIMES, turns, held);
         match timeout(TURN, begun).await {
             Ok(pieces) => begin(pieces.map_err(Refusal::Failed)?).await,
             Err(_) => Err(Refusal::Busy),

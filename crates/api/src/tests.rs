@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
-use zone::journal::{PartialStep, SerialPlace, Topic, Verdict};
+use zone::journal::{PartVerdict, PartialStep, SerialPlace, Topic, Verdict};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::reviewer::Reviewer;
@@ -87,11 +87,11 @@ impl Past for Empty {
         none()
     }
 
-    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<Verdict, AuditError> {
+    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<PartVerdict, AuditError> {
         none()
     }
 
-    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<Verdict, AuditError> {
+    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<PartVerdict, AuditError> {
         none()
     }
 

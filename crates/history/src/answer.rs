@@ -186,15 +186,14 @@ impl Request {
             | Self::Blame { .. }
             | Self::Verify { .. }
             | Self::Part { .. }
-            | Self::History { .. } => true,
-            // At most a little of the store; followers ask again and again.
-            Self::Follow(_)
-            | Self::Parts { .. }
+            | Self::History { .. }
+            | Self::Follow(_)
             | Self::Corefile { .. }
             | Self::Corefiles { .. }
+            | Self::Why { .. } => true,
+            Self::Parts { .. }
             | Self::Status
             | Self::Standing
-            | Self::Why { .. }
             | Self::Reload
             | Self::Stop
             | Self::Notify { .. }

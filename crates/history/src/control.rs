@@ -1,9 +1,12 @@
 //! The control socket answers questions to a running server over a unix socket in the state folder.
 //!
-//! Each connection carries one question, a line of JSON. The answer is a line `ok` and then text, or a line `broken
-//! …` (the history is damaged) and then text, or a line `unknown …` (the history does not tell) and the text that was
-//! found all the same, or only a line `wrong …` (the question is at fault) or `error …`. File permissions are the access
-//! control: only the owner can use the socket. A second socket may be open to a group, for questions without orders.
+//! Each connection carries one question, a line of JSON. The answer begins with a line that names the form. Then come pieces
+//! of text, each after a line `text LENGTH`, and at last a line `end ok`, `end broken …` (the history is damaged), `end
+//! unknown …` (the history does not tell), `end wrong …` (the question is at fault) or `end error …`. Without that line the
+//! answer broke off. A program of another form gets a line `error …`, and refuses the first line of ours.
+//!
+//! File permissions are the access control: only the owner can use the socket. A second socket may be open to a group, for
+//! questions without orders. There a user has only some of the places.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
@@ -14,44 +17,52 @@ use std::time::Duration;
 
 use nix::unistd::{Gid, Group, Uid, User};
 use ops::in_background;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
+use tokio::net::unix::UCred;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Question, answer};
+use crate::answer::{Question, Request};
 use crate::error::{AuditError, Fault};
+use crate::making::{Piece, ReaderTimes};
 use crate::past::Past;
-use crate::pieces::Pieces;
+use crate::shares::{NoPlace, Share, Shares};
+use crate::stream::stream_to_socket;
+use crate::turns::Turns;
 
+/// The form of questions and answers on the socket. It changes with every change that an older program would take for
+/// something else.
+const FORM: u32 = 2;
 const QUESTION_OCTETS: u64 = 64 * 1024;
+/// The longest line of an answer.
+const LINE_OCTETS: u64 = 64 * 1024;
 /// The time within which a question must arrive.
 const QUESTION_TIME: Duration = Duration::from_secs(10);
 /// The most open connections.
 const CONNECTIONS: usize = 64;
 /// The most connections with an answer that may be long: its reader may be a person with a pager.
 const LONG_AT_ONCE: usize = 16;
-/// How long such a reader may pause.
-const LONG_PAUSE: Duration = Duration::from_secs(600);
-/// How long other readers may pause.
-const SHORT_PAUSE: Duration = Duration::from_secs(10);
+/// How many of both one user may have on the socket for readers.
+const CONNECTIONS_OF_READER: usize = 16;
+const LONG_OF_READER: usize = 4;
+/// How long the reader of a long answer may pause, and how long the answer may take.
+const LONG_TIMES: ReaderTimes = ReaderTimes {
+    pause: Duration::from_secs(600),
+    most: Duration::from_secs(3600),
+};
+/// The same of other answers.
+const SHORT_TIMES: ReaderTimes = ReaderTimes {
+    pause: Duration::from_secs(10),
+    most: Duration::from_secs(180),
+};
 /// How long open connections may take when the server ends.
 const CLOSING_TIME: Duration = Duration::from_millis(500);
 /// The characters of a client's command line that are recorded.
 const COMMAND_CHARS: usize = 100;
-/// The most questions answered at once that read much of the store.
-const MOST_READ_AT_ONCE: usize = 4;
-
-/// The number of questions answered at once that read much of the store; others wait. It is one less than the number
-/// of processors, but at least one. An answer can use two threads for a while. Commits and queries have priority
-/// anyway ([`ops::yield_to_others`]).
-#[must_use]
-pub fn read_at_once() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    processors.saturating_sub(1).clamp(1, MOST_READ_AT_ONCE)
-}
-
 /// A socket that takes questions.
 #[derive(Debug, Clone)]
 pub struct ControlSocket {
@@ -136,25 +147,55 @@ pub struct Refused {
     pub fault: Fault,
     /// The reason.
     pub text: String,
+    /// Whether the same question may have an answer later.
+    pub may_pass: bool,
 }
 
 impl Refused {
     /// The server, or the connection to it, failed.
     fn failed(text: impl ToString) -> Self {
+        Self::of(Fault::Failed, text.to_string())
+    }
+
+    fn of(fault: Fault, text: String) -> Self {
+        let may_pass = fault == Fault::Failed;
         Self {
-            fault: Fault::Failed,
-            text: text.to_string(),
+            fault,
+            text,
+            may_pass,
         }
+    }
+
+    /// The server speaks another form.
+    fn other_version() -> Self {
+        let text = "the running server is of another version of zonewright than this command: use the program that the server \
+                    runs, or restart the server with this one";
+        Self {
+            may_pass: false,
+            ..Self::failed(text)
+        }
+    }
+
+    /// The connection closed before the end of the answer.
+    fn cut_off() -> Self {
+        Self::failed(
+            "the server closed the connection before the end of the answer: what is printed is only a part",
+        )
     }
 }
 
 impl From<AuditError> for Refused {
     fn from(error: AuditError) -> Self {
-        Self {
-            fault: error.fault(),
-            text: error.to_string(),
-        }
+        Self::of(error.fault(), error.to_string())
     }
+}
+
+/// A question as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+struct Asked<T> {
+    /// The form. An older server refuses a question with it.
+    zonewright: u32,
+    question: T,
 }
 
 /// Connects to a running server; `None` when none is running.
@@ -183,36 +224,81 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
         Err(refused) => return Some(Err(refused)),
     };
     let mut exchange = || -> io::Result<Result<(), Refused>> {
-        let mut line = serde_json::to_string(question).map_err(io::Error::other)?;
+        let asked = Asked {
+            zonewright: FORM,
+            question,
+        };
+        let mut line = serde_json::to_string(&asked).map_err(io::Error::other)?;
         line.push('\n');
-        stream.write_all(line.as_bytes())?;
-        let mut reader = BufReader::new(&stream);
-        let mut head = String::new();
-        reader.read_line(&mut head)?;
-        let head = head.trim_end();
-        let (word, text) = head.split_once(' ').unwrap_or((head, ""));
-        match (word, Fault::parse(word)) {
-            ("ok", _) => {}
-            ("broken", _) => {
-                io::copy(&mut reader, out)?;
-                return Ok(Err(Refused::failed(text)));
-            }
-            (_, Some(fault)) => {
-                io::copy(&mut reader, out)?;
-                let text = text.to_owned();
-                return Ok(Err(Refused { fault, text }));
-            }
-            (_, None) => return Ok(Err(Refused::failed("the server closed the connection"))),
+        match stream.write_all(line.as_bytes()) {
+            // A server that refuses the connection does not read, and says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written?,
         }
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            match reader.read(&mut buffer)? {
-                0 => return Ok(Ok(())),
-                octets => out.write_all(&buffer[..octets])?,
-            }
-        }
+        read_answer(&mut BufReader::new(&stream), out)
     };
     Some(exchange().unwrap_or_else(|error| Err(Refused::failed(error))))
+}
+
+/// Reads an answer to its end.
+fn read_answer(reader: &mut impl BufRead, out: &mut dyn Write) -> io::Result<Result<(), Refused>> {
+    match &*read_line(reader)? {
+        "" => {
+            let text = "the server closed the connection before it answered";
+            return Ok(Err(Refused::failed(text)));
+        }
+        head if head == hello() => {}
+        head if hello().starts_with(head) => return Ok(Err(Refused::cut_off())),
+        _ => return Ok(Err(Refused::other_version())),
+    }
+    loop {
+        let line = read_line(reader)?;
+        let Some(line) = line.strip_suffix('\n') else {
+            return Ok(Err(Refused::cut_off()));
+        };
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (kind, rest.parse::<u64>()) {
+            ("text", Ok(octets)) => {
+                if io::copy(&mut reader.take(octets), out)? < octets {
+                    return Ok(Err(Refused::cut_off()));
+                }
+            }
+            ("end", _) => return Ok(ended(rest)),
+            _ => return Ok(Err(Refused::other_version())),
+        }
+    }
+}
+
+/// A line with its end; without it when the connection is closed before.
+fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
+    let mut line = Vec::new();
+    reader.take(LINE_OCTETS).read_until(b'\n', &mut line)?;
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+/// The first line of an answer.
+fn hello() -> String {
+    format!("zonewright {FORM}\n")
+}
+
+/// What the last line of an answer says.
+fn ended(line: &str) -> Result<(), Refused> {
+    let (word, text) = line.split_once(' ').unwrap_or((line, ""));
+    match (word, Fault::parse(word)) {
+        ("ok", _) => Ok(()),
+        ("broken", _) => Err(Refused::failed(text)),
+        (_, Some(fault)) => Err(Refused::of(fault, text.to_owned())),
+        (_, None) => Err(Refused::other_version()),
+    }
+}
+
+/// The last line of an answer.
+fn end_of(answered: &Result<(), AuditError>) -> String {
+    match answered {
+        Ok(()) => "ok".to_owned(),
+        Err(error @ AuditError::Broken(_)) => format!("broken {error}"),
+        Err(error) => format!("{} {error}", error.fault().as_str()),
+    }
 }
 
 /// Returns the current source of answers.
@@ -233,10 +319,7 @@ pub async fn serve_control(
     };
     let listener = socket.bind().map_err(named)?;
     let mut connections = JoinSet::new();
-    let turns = Places {
-        reading,
-        long: Arc::new(Semaphore::new(LONG_AT_ONCE)),
-    };
+    let places = Places::new(socket.rights, &reading);
     loop {
         tokio::select! {
             () = cancel.cancelled() => break,
@@ -244,8 +327,7 @@ pub async fn serve_control(
             accepted = listener.accept(), if connections.len() < CONNECTIONS => {
                 match accepted {
                     Ok((stream, _)) => {
-                        let rights = socket.rights;
-                        connections.spawn(connection(stream, rights, past(), turns.clone()));
+                        connections.spawn(connection(stream, past(), places.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "the control socket cannot accept a connection; it tries again");
@@ -267,54 +349,78 @@ pub async fn serve_control(
 /// The places of those that ask.
 #[derive(Debug, Clone)]
 struct Places {
+    rights: Rights,
     /// To compute answers that read much of the store.
-    reading: Arc<Semaphore>,
+    turns: Turns,
+    /// To ask.
+    connections: Shares,
     /// To be sent answers that may be long. Others never wait for these.
-    long: Arc<Semaphore>,
+    long: Shares,
+}
+
+impl Places {
+    fn new(rights: Rights, reading: &Arc<Semaphore>) -> Self {
+        let (connections, long) = match rights {
+            Rights::Owner => (CONNECTIONS, LONG_AT_ONCE),
+            Rights::Readers(_) => (CONNECTIONS_OF_READER, LONG_OF_READER),
+        };
+        Self {
+            rights,
+            turns: Turns::of_socket(reading),
+            connections: Shares::new(CONNECTIONS, connections),
+            long: Shares::new(LONG_AT_ONCE, long),
+        }
+    }
+
+    /// The place of an answer that may be long.
+    fn of_long(&self, reader: &str) -> Result<Share, String> {
+        self.long.take(reader).map_err(|none| match none {
+            NoPlace::OfReader if self.rights != Rights::Owner => {
+                format!("{LONG_OF_READER} long answers are being read by your user: try again when one is closed")
+            }
+            NoPlace::OfReader | NoPlace::AtAll => {
+                format!("{LONG_AT_ONCE} long answers are being read: try again when one is closed")
+            }
+        })
+    }
+}
+
+/// Whether an answer may be so long that its reader pauses.
+const fn may_be_long(request: &Request) -> bool {
+    let is_page = matches!(
+        request,
+        Request::Follow(_)
+            | Request::Why { .. }
+            | Request::Corefile { .. }
+            | Request::Corefiles { .. }
+    );
+    request.reads_much() && !is_page
 }
 
 /// Answers one question. An error affects only its own connection.
 async fn connection(
     mut stream: tokio::net::UnixStream,
-    rights: Rights,
     past: Arc<dyn Past + Send + Sync>,
-    turns: Places,
+    places: Places,
 ) {
-    let asker = match stream.peer_cred() {
-        Ok(credentials) => describe_peer(credentials.uid(), credentials.pid()),
-        Err(_) => "someone".to_owned(),
-    };
-    let asker = format!("{asker} over the control socket");
+    let peer = stream.peer_cred().ok();
     let (reader, mut writer) = stream.split();
-    let mut line = String::new();
-    let mut reader = tokio::io::BufReader::new(reader.take(QUESTION_OCTETS));
-    let read = tokio::time::timeout(QUESTION_TIME, reader.read_line(&mut line)).await;
-    if !matches!(read, Ok(Ok(octets)) if octets > 0) {
-        return;
-    }
-    let question = serde_json::from_str::<Question>(&line);
-    let is_long = question
-        .as_ref()
-        .is_ok_and(|question| question.request.reads_much());
-    let place = is_long.then(|| turns.long.try_acquire_owned());
-    let answer = match (question, &place) {
-        (Err(error), _) => Err(format!("error the question is not understood: {error}")),
-        (Ok(_), Some(Err(_))) => Err(format!(
-            "error {LONG_AT_ONCE} long answers are being read: try again when one is closed"
-        )),
-        (Ok(question), Some(Ok(_)) | None) => match (question.request.has_power(), rights) {
-            (true, Rights::Readers(_)) => Err(format!("wrong {}", AuditError::ReadOnly)),
-            (true, Rights::Owner) | (false, Rights::Owner | Rights::Readers(_)) => {
-                made(question, past, asker, turns.reading).await
-            }
-        },
-    };
-    let pause = if is_long { LONG_PAUSE } else { SHORT_PAUSE };
-    let sent = match answer {
-        Ok((head, text)) => send(&mut writer, &head, text, pause).await,
-        Err(error) => {
-            let line = format!("{}\n", error.replace('\n', " "));
-            send(&mut writer, &line, Pieces::default(), pause).await
+    let sent = match begun(reader, peer, past, &places).await {
+        Ok(Begun {
+            pieces,
+            pause,
+            held: _held,
+        }) => send(&mut writer, pieces, pause).await,
+        Err(Unanswered::Left) => return,
+        Err(Unanswered::OtherForm) => {
+            let line = format!(
+                "error the server is of another version of zonewright: it takes form {FORM} of questions\n"
+            );
+            write(&mut writer, line.as_bytes(), SHORT_TIMES.pause).await
+        }
+        Err(Unanswered::Refused(why)) => {
+            let line = format!("{}{}", hello(), end_line(&why));
+            write(&mut writer, line.as_bytes(), SHORT_TIMES.pause).await
         }
     };
     if let Err(error) = sent {
@@ -322,18 +428,123 @@ async fn connection(
     }
 }
 
+/// An answer that is begun.
+struct Begun {
+    pieces: mpsc::Receiver<Piece>,
+    /// How long its reader may pause.
+    pause: Duration,
+    /// The places of the connection and of a long answer. The thread that makes the answer has them, too.
+    held: Arc<(Share, Option<Share>)>,
+}
+
+/// Why no answer is begun.
+enum Unanswered {
+    /// The client sent no question.
+    Left,
+    /// The client is of another version.
+    OtherForm,
+    /// There is only this last line.
+    Refused(String),
+}
+
+/// Reads a question, and begins to make its answer.
+async fn begun(
+    reader: impl AsyncRead + Unpin,
+    peer: Option<UCred>,
+    past: Arc<dyn Past + Send + Sync>,
+    places: &Places,
+) -> Result<Begun, Unanswered> {
+    let failed = |why: String| Unanswered::Refused(format!("error {why}"));
+    let uid = peer.map_or_else(String::new, |peer| peer.uid().to_string());
+    let place = places.connections.take(&uid).map_err(|_| {
+        let most = CONNECTIONS_OF_READER;
+        failed(format!(
+            "your user has {most} connections: try again when one is closed"
+        ))
+    })?;
+    let mut line = String::new();
+    let mut reader = tokio::io::BufReader::new(reader.take(QUESTION_OCTETS));
+    let read = tokio::time::timeout(QUESTION_TIME, reader.read_line(&mut line)).await;
+    if !matches!(read, Ok(Ok(octets)) if octets > 0) {
+        return Err(Unanswered::Left);
+    }
+    let asked = serde_json::from_str::<Asked<Value>>(&line);
+    let Some(Asked { question, .. }) = asked.ok().filter(|asked| asked.zonewright == FORM) else {
+        return Err(Unanswered::OtherForm);
+    };
+    let question = serde_json::from_value::<Question>(question);
+    let question =
+        question.map_err(|error| failed(format!("the question is not understood: {error}")))?;
+    let (times, long) = match may_be_long(&question.request) {
+        true => (LONG_TIMES, Some(places.of_long(&uid).map_err(failed)?)),
+        false => (SHORT_TIMES, None),
+    };
+    let asker = match (question.request.has_power(), places.rights) {
+        (true, Rights::Readers(_)) => {
+            return Err(Unanswered::Refused(format!(
+                "wrong {}",
+                AuditError::ReadOnly
+            )));
+        }
+        (true, Rights::Owner) => format!("{} over the control socket", asker(peer).await),
+        // Nothing is recorded.
+        (false, Rights::Owner | Rights::Readers(_)) => "a reader".to_owned(),
+    };
+    let held = Arc::new((place, long));
+    let also = Arc::clone(&held);
+    let pieces = stream_to_socket(question, asker, past, times, &places.turns, also);
+    Ok(Begun {
+        pieces: pieces.await.map_err(failed)?,
+        pause: times.pause,
+        held,
+    })
+}
+
 /// Sends an answer to a reader that pauses no longer than `pause`.
 async fn send(
     writer: &mut (impl AsyncWrite + Unpin),
-    head: &str,
-    text: Pieces,
+    mut pieces: mpsc::Receiver<Piece>,
     pause: Duration,
 ) -> io::Result<()> {
-    tokio::time::timeout(pause, writer.write_all(head.as_bytes())).await??;
-    for piece in text {
-        tokio::time::timeout(pause, writer.write_all(&piece)).await??;
+    write(writer, hello().as_bytes(), pause).await?;
+    loop {
+        let end = match pieces.recv().await {
+            Some(Piece::Text(text)) => {
+                let line = format!("text {}\n", text.len());
+                write(writer, line.as_bytes(), pause).await?;
+                write(writer, &text, pause).await?;
+                continue;
+            }
+            Some(Piece::End(answered)) => end_of(&answered),
+            None => {
+                "error the server could not make the whole answer; its log may say why".to_owned()
+            }
+        };
+        return write(writer, end_line(&end).as_bytes(), pause).await;
     }
-    Ok(())
+}
+
+/// A last line.
+fn end_line(text: &str) -> String {
+    format!("end {}\n", text.replace('\n', " "))
+}
+
+async fn write(
+    writer: &mut (impl AsyncWrite + Unpin),
+    octets: &[u8],
+    pause: Duration,
+) -> io::Result<()> {
+    tokio::time::timeout(pause, writer.write_all(octets)).await?
+}
+
+/// Who gives an order. Names and processes are looked up on another thread: that may take long.
+async fn asker(peer: Option<UCred>) -> String {
+    let Some(peer) = peer else {
+        return "someone".to_owned();
+    };
+    let (uid, pid) = (peer.uid(), peer.pid());
+    let described = in_background("history", move || describe_peer(uid, pid)).await;
+    described.unwrap_or_else(|_| format!("uid {uid}"))
 }
 
 /// Who asks: uid, user name, process and its command line, as far as they are known.
@@ -353,88 +564,5 @@ fn describe_peer(uid: u32, pid: Option<i32>) -> String {
     format!("uid {uid}{user}{process}")
 }
 
-/// Computes the answer to a question on a thread of its own, so that it delays no commit and no query. Returns its
-/// first line and its text.
-///
-/// # Errors
-/// The first line alone, if there is no answer.
-pub async fn made(
-    question: Question,
-    past: Arc<dyn Past + Send + Sync>,
-    asker: String,
-    reading: Arc<Semaphore>,
-) -> Result<(String, Pieces), String> {
-    let turn = match question.request.reads_much() {
-        true => reading.acquire_owned().await.ok(),
-        false => None,
-    };
-    let made = in_background("history", move || {
-        // The turn ends when this answer is complete.
-        let _turn = turn;
-        let mut text = Pieces::default();
-        match answer(&question, &*past, &asker, &mut text) {
-            Ok(()) => Ok(("ok\n".to_owned(), text)),
-            Err(error @ AuditError::Broken(_)) => Ok((format!("broken {error}\n"), text)),
-            // Its verdicts are written.
-            Err(error @ AuditError::NotAnchored { .. }) => {
-                let word = error.fault().as_str();
-                Ok((format!("{word} {error}\n"), text))
-            }
-            Err(error) => Err(format!("{} {error}", error.fault().as_str())),
-        }
-    });
-    made.await
-        .unwrap_or_else(|error| Err(format!("error {error}")))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_reader_that_pauses_too_long_is_left() {
-        // security 15: nothing bounded it.
-        use std::io::Write as _;
-        let (mut ours, _theirs) = tokio::io::duplex(16);
-        let mut text = Pieces::default();
-        text.write_all(&[7; 100]).unwrap();
-        let sent = send(&mut ours, "ok\n", text, Duration::from_millis(1)).await;
-        assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut);
-    }
-
-    #[test]
-    fn a_file_at_the_path_of_a_socket_is_not_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, "mine").unwrap();
-        let group = Gid::current().to_string();
-        let socket = ControlSocket::for_readers(path.clone(), &group).unwrap();
-        let error = socket.bind().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "mine");
-    }
-
-    #[test]
-    fn a_group_is_found_by_name_or_number() {
-        let rights = |group: &str| {
-            let socket = ControlSocket::for_readers("path".into(), group);
-            socket.map(|socket| socket.rights)
-        };
-        let root = Rights::Readers(Gid::from_raw(0));
-        assert_eq!(rights("root"), Ok(root));
-        assert_eq!(rights("0"), Ok(root));
-        let error = rights("no-such-group").unwrap_err();
-        assert_eq!(error, "there is no group no-such-group");
-    }
-
-    #[test]
-    fn a_client_is_known_by_user_process_and_command() {
-        let pid = i32::try_from(std::process::id()).unwrap();
-        let peer = describe_peer(0, Some(pid));
-        assert!(
-            peer.starts_with(&format!("uid 0 (root), process {pid} (")),
-            "{peer}"
-        );
-        assert_eq!(describe_peer(4_000_000_000, None), "uid 4000000000");
-    }
-}
+mod tests;

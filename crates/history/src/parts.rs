@@ -20,6 +20,8 @@ pub struct ZoneParts {
     pub oldest: u64,
     /// The number of its newest version.
     pub newest: u64,
+    /// The number of its oldest version that is here, not only in segments.
+    pub here: u64,
     /// Its segments, oldest first.
     pub segments: Vec<SegmentPart>,
 }
@@ -48,6 +50,8 @@ pub(super) fn write_parts(
             oldest,
             newest,
             segments: past.segment_parts(zone),
+            // Later than the list of segments: what has left meanwhile is in a segment that is listed next.
+            here: past.oldest_here(zone).unwrap_or_default(),
         };
         writeln!(out, "{}", serde_json::json!(parts))?;
     }

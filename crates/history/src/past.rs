@@ -7,7 +7,8 @@ use dns::{Name, Rtype, Serial};
 use server::BlockZones;
 use writer::{Reason, Waiting};
 use zone::journal::{
-    Acts, Archived, KeptCorefile, PartialStep, SegmentPart, SerialPlace, Topic, Verdict, last_of,
+    Acts, Archived, KeptCorefile, PartVerdict, PartialStep, SegmentPart, SerialPlace, Topic,
+    Verdict, last_of,
 };
 use zone::{Contents, Hash, Net, Step};
 
@@ -101,11 +102,15 @@ pub trait Past {
     /// # Errors
     /// [`AuditError::Store`] when the store cannot be read. Damage is no error.
     fn verify(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError>;
+    /// The number of the oldest version that is here, not only in an archive.
+    fn oldest_here(&self, zone: &Name) -> Option<u64> {
+        self.range(zone).map(|(oldest, _)| oldest)
+    }
     /// Like [`Self::verify`], without the segments of an archive.
     ///
     /// # Errors
     /// [`AuditError::Store`] when the store cannot be read. Damage is no error.
-    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<Verdict, AuditError>;
+    fn verify_here(&self, zone: &Name, anchors: &[Hash]) -> Result<PartVerdict, AuditError>;
     /// The segments of a zone in the archive, oldest first.
     fn segment_parts(&self, _zone: &Name) -> Vec<SegmentPart> {
         Vec::new()
@@ -119,7 +124,7 @@ pub trait Past {
         zone: &Name,
         first: u64,
         anchors: &[Hash],
-    ) -> Result<Verdict, AuditError>;
+    ) -> Result<PartVerdict, AuditError>;
     /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.

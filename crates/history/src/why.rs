@@ -136,7 +136,7 @@ fn find(
         }
     };
     if matches!(finding.outcome, "answered" | "referral") {
-        facts.retain(|reason| reason.code == "held" || reason.code == "not-synced");
+        facts.retain(|reason| ["held", "not-synced", "unknown"].contains(&reason.code));
     }
     finding.reasons.extend(facts);
     finding.reasons.extend(notes);

@@ -1,9 +1,10 @@
 //! Work on threads of low priority.
 
 use std::cell::Cell;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 use crate::panics::panic_text;
@@ -52,6 +53,48 @@ pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(NICENESS) {
         tracing::debug!(%error, "cannot lower the priority of a thread");
+    }
+}
+
+/// The threads of a [`BackgroundRuntime`].
+const RUNTIME_THREADS: usize = 2;
+
+/// A runtime with few background threads, for what must not delay others. Its tasks end with it.
+#[derive(Debug)]
+pub struct BackgroundRuntime(Option<Runtime>);
+
+impl BackgroundRuntime {
+    /// Starts it. Its threads have this name.
+    ///
+    /// # Errors
+    /// When its threads cannot be started.
+    pub fn start(name: &str) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(RUNTIME_THREADS)
+            .thread_name(name)
+            .on_thread_start(lower_priority)
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    /// The way to it.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        let runtime = self.0.as_ref();
+        runtime
+            .expect("it is there until it is dropped")
+            .handle()
+            .clone()
+    }
+}
+
+impl Drop for BackgroundRuntime {
+    fn drop(&mut self) {
+        // Its owner may be a task, which may not wait.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -142,6 +185,16 @@ mod tests {
         assert_eq!(name.as_deref(), Some("background"));
         assert_eq!(there, (before + NICENESS).min(19));
         assert_eq!(priority(), before);
+    }
+
+    #[tokio::test]
+    async fn tasks_of_a_background_runtime_have_a_low_priority_and_end_with_it() {
+        let runtime = BackgroundRuntime::start("background").unwrap();
+        let ran = runtime.handle().spawn(async { IS_BACKGROUND.get() });
+        assert!(ran.await.unwrap());
+        let endless = runtime.handle().spawn(std::future::pending::<()>());
+        drop(runtime);
+        assert!(endless.await.unwrap_err().is_cancelled());
     }
 
     #[tokio::test]

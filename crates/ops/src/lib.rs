@@ -16,7 +16,8 @@ pub mod watch;
 #[cfg(any(test, feature = "testing"))]
 pub use background::times_yielded;
 pub use background::{
-    begin_in_background, in_background, in_parallel, lower_priority, side_by_side, yield_to_others,
+    BackgroundRuntime, begin_in_background, in_background, in_parallel, lower_priority,
+    side_by_side, yield_to_others,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use clock::HandClock;

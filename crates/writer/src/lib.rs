@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use dns::{Name, RrRef, Serial};
 use etcd::source::EtcdEvent;
@@ -176,6 +176,8 @@ pub enum Input {
         name: Name,
         /// Receives the reasons.
         asked: oneshot::Sender<Vec<Reason>>,
+        /// Its place among the questions that wait for the writer. Changes wait behind few of them.
+        place: OwnedSemaphorePermit,
     },
     /// A question what a zone would publish if it were released.
     Waiting {
@@ -183,6 +185,8 @@ pub enum Input {
         zone: Name,
         /// Receives it; `None` where nothing waits.
         asked: oneshot::Sender<Option<Waiting>>,
+        /// Its place, as of [`Input::Why`].
+        place: OwnedSemaphorePermit,
     },
     /// Secondaries were asked for their serials.
     Secondaries {
@@ -574,10 +578,19 @@ impl<S: Store> Pipeline<S> {
                 // The client may be gone.
                 None => drop(asked.send(Err(not_guarded(&zone)))),
             },
-            Input::Why { zone, name, asked } => drop(asked.send(self.why(&zone, &name))),
-            Input::Waiting { zone, asked } => {
+            Input::Why {
+                zone,
+                name,
+                asked,
+                place,
+            } => {
+                drop(asked.send(self.why(&zone, &name)));
+                drop(place);
+            }
+            Input::Waiting { zone, asked, place } => {
                 let guard = self.guard_of(&zone);
                 drop(asked.send(guard.and_then(|(zone, guard)| guard.waiting_draft(zone))));
+                drop(place);
             }
             Input::Hold { zone, order, asked } => self.hold(&zone, *order, asked),
             Input::Secondaries { ask, serials } => {

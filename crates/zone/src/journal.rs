@@ -126,7 +126,7 @@ pub use serial_search::{SerialPlace, last_of};
 pub use step_cache::StepCache;
 pub use store::StoreError;
 pub use topic::Topic;
-pub use verify::{Anchored, Fault, Verdict};
+pub use verify::{Anchored, Fault, PartVerdict, Verdict};
 pub use verify_parts::{SegmentPart, SegmentsVerdict};
 
 /// After this many commits in a row that failed because of damage, a new database is started.

@@ -4,20 +4,14 @@ use std::fmt::Write;
 
 use ring::digest::{SHA256, digest};
 
-/// The octets of a key's hash that name it.
-const ID_OCTETS: usize = 8;
-
-/// What stands in place of a secret word: of a key the start of its hash, so that two keys can be told apart. A password
-/// could be guessed from a hash. See [`corefile::text::Hide`].
+/// What stands in place of a secret word: of a key its hash, so that two keys can be told apart. The hash is for the server
+/// alone, which makes an id of it that nobody can guess the key from. Of a password there is nothing. See
+/// [`corefile::text::Hide`].
 pub(crate) fn hide(directive: &str, line: &str, place: usize, word: &str) -> Option<String> {
     match (directive, line, place) {
         ("tsig", "secret", 1) => {
             let mut id = String::from("(key-");
-            for octet in digest(&SHA256, word.as_bytes())
-                .as_ref()
-                .iter()
-                .take(ID_OCTETS)
-            {
+            for octet in digest(&SHA256, word.as_bytes()).as_ref() {
                 let _infallible = write!(id, "{octet:02x}");
             }
             Some(id + ")")

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
 use writer::Waiting;
-use zone::journal::{Act, Acts, Archived, PartialStep, SerialPlace, Topic, Verdict, find_serial};
+use zone::journal::{
+    Act, Acts, Archived, PartVerdict, PartialStep, SerialPlace, Topic, Verdict, find_serial,
+};
 use zone::{Contents, Hash, Net, Step};
 
 use crate::{
@@ -293,12 +295,12 @@ impl Past for Fake {
         Ok(self.verdict.clone())
     }
 
-    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<Verdict, AuditError> {
-        Ok(self.verdict.clone())
+    fn verify_here(&self, _: &Name, _: &[Hash]) -> Result<PartVerdict, AuditError> {
+        Ok(self.verdict.clone().into())
     }
 
-    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<Verdict, AuditError> {
-        Ok(self.verdict.clone())
+    fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<PartVerdict, AuditError> {
+        Ok(self.verdict.clone().into())
     }
 
     fn contents(&self, zone: &Name, seq: u64) -> Result<Contents, AuditError> {

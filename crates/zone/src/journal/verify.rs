@@ -86,20 +86,52 @@ pub struct Anchored {
     pub serial: Serial,
 }
 
+/// The verdict about a part of a history: a segment, or what is stored here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartVerdict {
+    /// The verdict.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// The hashes of the versions with which segments end, where the part has them: number and hash.
+    #[serde(default)]
+    pub ends: Vec<(u64, Hash)>,
+}
+
+impl From<Verdict> for PartVerdict {
+    fn from(verdict: Verdict) -> Self {
+        let ends = Vec::new();
+        Self { verdict, ends }
+    }
+}
+
+impl PartVerdict {
+    /// The hash of the version with which a segment ends, if the part has it.
+    pub(super) fn end(&self, version: u64) -> Option<Hash> {
+        let mut ends = self.ends.iter();
+        ends.find(|(seq, _)| *seq == version).map(|(_, hash)| *hash)
+    }
+}
+
 impl Reader {
-    /// Verifies the versions of a zone that are here, not in segments, and finds those with these hashes. Costs a pass over
-    /// them.
-    ///
-    /// # Errors
-    /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
-    pub fn verify_here(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
+    /// Verifies the versions of a zone that are here, not in segments, and finds those with these hashes. Notes the hashes of
+    /// the versions `ends`.
+    pub(super) fn verify_until(
+        &self,
+        apex: &Name,
+        anchors: &[Hash],
+        ends: &[u64],
+    ) -> Result<PartVerdict, ReadError> {
         let lost = self.losses.get(apex);
         loop {
             let stored = match (self.stored(apex), lost) {
-                (Err(ReadError::NoZone(_)), Some(lost)) => return Ok(Verdict::of_nothing(lost)),
+                (Err(ReadError::NoZone(_)), Some(lost)) => {
+                    return Ok(Verdict::of_nothing(lost).into());
+                }
                 (stored, _) => stored?,
             };
-            let mut verdict = Walk::new(self, &stored, anchors).run()?;
+            let mut walk = Walk::new(self, &stored, anchors);
+            walk.wanted = ends;
+            let PartVerdict { mut verdict, ends } = walk.run()?;
             // A snapshot that was replaced during the pass is no fault.
             let moved = self.stored(apex)?.head.base != stored.head.base;
             if verdict.faults.is_empty() || !moved {
@@ -119,7 +151,7 @@ impl Reader {
                     damage: Damage::Lost,
                     what: lost.to_string(),
                 }));
-                return Ok(verdict);
+                return Ok(PartVerdict { verdict, ends });
             }
         }
     }
@@ -169,6 +201,9 @@ pub(super) struct Walk<'a> {
     /// The versions whose steps are missing.
     missing: BTreeSet<u64>,
     verdict: Verdict,
+    /// The versions whose hashes are noted, and their hashes.
+    wanted: &'a [u64],
+    ends: Vec<(u64, Hash)>,
 }
 
 /// A version, and the contents before it if they can be built.
@@ -196,10 +231,12 @@ impl<'a> Walk<'a> {
                 head: head.hash,
                 ..Verdict::unread(head.oldest, (head.seq, head.serial))
             },
+            wanted: &[],
+            ends: Vec::new(),
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Verdict, StoreError> {
+    pub(super) fn run(mut self) -> Result<PartVerdict, StoreError> {
         self.steps()?;
         self.contents()?;
         self.archive()?;
@@ -209,7 +246,10 @@ impl<'a> Walk<'a> {
             self.snapshot(snapshot)?;
         }
         self.verdict.faults = self.faults.into_iter().collect();
-        Ok(self.verdict)
+        Ok(PartVerdict {
+            verdict: self.verdict,
+            ends: self.ends,
+        })
     }
 
     /// Records a fault of a version. Data that upkeep removed during the pass are no fault. The head moves before
@@ -335,6 +375,9 @@ impl<'a> Walk<'a> {
             self.verdict.unhashed += 1;
             return;
         };
+        if self.wanted.contains(&step.seq) {
+            self.ends.push((step.seq, link.hash));
+        }
         if self.anchors.contains(&link.hash) {
             self.verdict.anchored.push(Anchored {
                 hash: link.hash,

@@ -14,7 +14,7 @@ use crate::journal::segment::Segment;
 use crate::journal::segment_blocks::damaged;
 use crate::journal::segment_opened::failed;
 use crate::journal::store::StoreError;
-use crate::journal::{Anchored, Fault, Stored, Verdict};
+use crate::journal::{Anchored, Fault, PartVerdict, Stored, Verdict};
 
 /// The most faults of segments that are reported.
 const FAULTS_MOST: usize = 100;
@@ -61,6 +61,12 @@ impl SegmentPart {
 }
 
 impl Reader {
+    /// The number of the oldest version of a zone that is here, not only in segments; `None` for a zone that does not exist.
+    #[must_use]
+    pub fn oldest_here(&self, apex: &Name) -> Option<u64> {
+        self.stored(apex).ok().map(|stored| stored.head.oldest)
+    }
+
     /// The segments of a zone, oldest first. None for a zone that has none or does not exist.
     #[must_use]
     pub fn segment_parts(&self, apex: &Name) -> Vec<SegmentPart> {
@@ -80,7 +86,7 @@ impl Reader {
         apex: &Name,
         first: u64,
         anchors: &[Hash],
-    ) -> Result<Verdict, ReadError> {
+    ) -> Result<PartVerdict, ReadError> {
         let stored = self.stored(apex)?;
         let segment = { stored.segments.of(first) }.filter(|segment| segment.first == first);
         let Some(segment) = segment else {
@@ -95,7 +101,7 @@ impl Reader {
             Err(ReadError::Store(error)) => {
                 let mut verdict = Verdict::unread(first, (segment.until, segment.serial));
                 verdict.faults.push(fault_of(segment, error)?);
-                Ok(verdict)
+                Ok(verdict.into())
             }
             found => found,
         }
@@ -106,13 +112,24 @@ impl Reader {
         stored: &Stored,
         segment: &Arc<Segment>,
         anchors: &[Hash],
-    ) -> Result<Verdict, ReadError> {
+    ) -> Result<PartVerdict, ReadError> {
         let digest = self.digest_of(segment);
         if digest.map_err(|error| failed(segment, &error))? != segment.digest {
             return Err(failed(segment, &damaged("it is not as it was written")).into());
         }
-        self.within(stored, segment)?
-            .verify_here(&stored.apex, anchors)
+        let within = self.within(stored, segment)?;
+        within.verify_until(&stored.apex, anchors, &[segment.until])
+    }
+
+    /// Verifies the versions of a zone that are here, not only in segments, and finds those with these hashes. Costs a pass
+    /// over them.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
+    pub fn verify_here(&self, apex: &Name, anchors: &[Hash]) -> Result<PartVerdict, ReadError> {
+        let parts = self.segment_parts(apex);
+        let ends: Vec<u64> = parts.iter().map(|part| part.until).collect();
+        self.verify_until(apex, anchors, &ends)
     }
 
     /// Verifies the kept history of a zone, and finds the versions with these hashes. Costs a pass over the history.
@@ -120,9 +137,11 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the zone does not exist, or the database or the archive fails for another reason than damage.
     pub fn verify(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
+        // A segment that is added meanwhile is of versions that are still here.
+        let parts = self.segment_parts(apex);
         let here = self.verify_here(apex, anchors)?;
         let mut segments = SegmentsVerdict::default();
-        for part in self.segment_parts(apex) {
+        for part in parts {
             segments.add(&part, self.verify_segment(apex, part.first, anchors)?);
         }
         Ok(segments.join(here))
@@ -162,7 +181,9 @@ pub struct SegmentsVerdict {
 
 impl SegmentsVerdict {
     /// Adds the next segment; the oldest first.
-    pub fn add(&mut self, part: &SegmentPart, found: Verdict) {
+    pub fn add(&mut self, part: &SegmentPart, found: PartVerdict) {
+        let end = found.end(part.until);
+        let found = found.verdict;
         self.until = Some(part.until);
         let room = FAULTS_MOST.saturating_sub(self.faults.len());
         self.faults.extend(found.faults.iter().take(room).cloned());
@@ -181,7 +202,7 @@ impl SegmentsVerdict {
         // Versions that do not count are followed by others.
         self.before = match part.until == part.last {
             true => found.head,
-            false => Some(part.hash),
+            false => Some(end.unwrap_or(part.hash)),
         };
         self.versions += found.versions.saturating_sub(part.last - part.until);
         self.unhashed += found.unhashed;
@@ -193,16 +214,34 @@ impl SegmentsVerdict {
     /// The verdict about the whole history: that about the database, which may have some versions of the segments, too, and
     /// this.
     #[must_use]
-    pub fn join(self, mut here: Verdict) -> Verdict {
-        let begins = here.oldest.0;
+    pub fn join(self, here: PartVerdict) -> Verdict {
         let until = self.until.unwrap_or(0);
+        let end = here.end(until);
+        let mut here = here.verdict;
+        let begins = here.oldest.0;
         let is_next = until + 1 == begins && here.unhashed == 0 && here.versions > 0;
-        if is_next && self.before.is_some_and(|before| before != here.anchor) {
+        let (seq, serial, known, what) = match is_next {
+            true => {
+                let serial = here.oldest.1.map(Serial::encode);
+                let what = "it does not follow the last version of the archive";
+                (begins, serial, Some(here.anchor), what)
+            }
+            // Both have the version.
+            false => (
+                until,
+                None,
+                end,
+                "the archive has another version of this number",
+            ),
+        };
+        if let (Some(before), Some(known)) = (self.before, known)
+            && before != known
+        {
             here.faults.push(Fault {
-                seq: begins,
-                serial: here.oldest.1.map(Serial::encode),
+                seq,
+                serial,
                 damage: Damage::Chain,
-                what: "it does not follow the last version of the archive".to_owned(),
+                what: what.to_owned(),
             });
         }
         let twice = (until + 1).saturating_sub(begins);

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::Hash;
 use crate::journal::codec;
+use crate::journal::segment::Segment;
 use crate::journal::store::Batch;
 use dns::RrList;
 
@@ -365,6 +366,63 @@ fn another_segment_in_the_place_of_one_is_no_answer() {
     assert!(reader.step(&apex(), 6).is_err());
     let verdict = reader.verify(&apex(), &[]).unwrap();
     assert!(!verdict.faults.is_empty());
+}
+
+/// A store of which versions 1 to 12 are in three segments, and in the database, too.
+fn overlapping(skipped: usize) -> (Bench, Arc<Memory>) {
+    let (mut bench, objects) = Bench::archiving(100);
+    for plan in laws::fixed_history(40).iter().skip(skipped) {
+        bench.commit(plan);
+        bench.now.fetch_add(300, Ordering::Relaxed);
+        if bench.steps.len() == 12 {
+            break;
+        }
+    }
+    while bench.move_some(4) {}
+    bench.settle();
+    let stored = bench.journal().zones()[&apex()].clone();
+    assert_eq!((stored.head.oldest, stored.head.seq), (1, 12));
+    assert_eq!(stored.segments.iter().count(), 3);
+    (bench, objects)
+}
+
+#[test]
+fn other_segments_than_the_database_knows_are_found_though_it_has_their_versions() {
+    let (mut bench, objects) = overlapping(0);
+    let newest = bench.version.as_ref().unwrap().link.unwrap().hash;
+    let verdict = bench.journal().reader().verify(&apex(), &[newest]).unwrap();
+    assert_eq!((verdict.faults, verdict.versions), (Vec::new(), 12));
+    // A chain of its own, as one who can write both places makes it.
+    let (mut other, others) = overlapping(1);
+    let id = bench.journal().zones()[&apex()].id;
+    let mut batch = Batch::default();
+    for segment in other.journal().zones()[&apex()].segments.iter() {
+        let key = Segment::key(id, segment.first);
+        batch.put(&key, segment.encode(&key));
+    }
+    bench.journal().store.write(batch).unwrap();
+    let forged = others.objects.lock().unwrap().clone();
+    objects.change(|objects| objects.extend(forged));
+    bench.open();
+    bench.attach(100, &objects);
+    let reader = bench.journal().reader();
+    let parts = reader.segment_parts(&apex());
+    let here = reader.verify_here(&apex(), &[newest]).unwrap();
+    let mut segments = SegmentsVerdict::default();
+    for part in &parts {
+        let found = reader.verify_segment(&apex(), part.first, &[newest]);
+        let found = found.unwrap();
+        assert_eq!(found.verdict.faults, Vec::new(), "each is sound in itself");
+        segments.add(part, found);
+    }
+    let whole = reader.verify(&apex(), &[newest]).unwrap();
+    for verdict in [segments.join(here), whole] {
+        let [fault] = &*verdict.faults else {
+            panic!("one is found: {:?}", verdict.faults);
+        };
+        assert_eq!((fault.seq, fault.damage), (12, Damage::Chain));
+        assert!(fault.what.contains("another version"), "{}", fault.what);
+    }
 }
 
 #[test]

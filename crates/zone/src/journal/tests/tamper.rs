@@ -261,7 +261,7 @@ fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
     assert!(after.first_stored > seq, "{after:?}");
     let mut walk = Walk::new(&reader, &before, &[]);
     walk.exactness(&step, &contents).unwrap();
-    let gone = walk.run().unwrap().faults;
+    let gone = walk.run().unwrap().verdict.faults;
     // The base moved too, for which a verification begins anew.
     let of_base = |fault: &Fault| fault.seq == before.head.base.seq;
     assert!(gone.iter().all(of_base), "{gone:?}");
@@ -271,7 +271,7 @@ fn what_upkeep_takes_away_under_a_verification_is_no_fault() {
     other.time_ms += 1;
     let mut walk = Walk::new(&reader, &after, &[]);
     walk.exactness(&other, &contents).unwrap();
-    assert_eq!(walk.run().unwrap().faults.len(), 1);
+    assert_eq!(walk.run().unwrap().verdict.faults.len(), 1);
 }
 
 #[test]

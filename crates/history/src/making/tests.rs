@@ -1,6 +1,9 @@
-//! Answers in pieces: their readers, and the turns of those who read the store.
+//! Answers in pieces: their readers, their turns, and their time.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+
+use tokio::sync::Semaphore;
 
 use super::*;
 
@@ -30,7 +33,7 @@ async fn begun(
     let turns = Turns::within(&shared);
     let turn = turns.take().await;
     let (ended, end) = channel();
-    let work = move |out: &mut dyn io::Write| {
+    let work = move |_: &Making, out: &mut dyn io::Write| {
         let written = (0..count).try_for_each(|_| out.write_all(&[7; PIECE]));
         let written = written.map_err(AuditError::from);
         ended.send(written).expect("the test waits for it");
@@ -104,29 +107,41 @@ async fn the_thread_of_a_reader_that_left_ends() {
     assert!(matches!(&error, AuditError::Write(why) if why.kind() == io::ErrorKind::BrokenPipe));
 }
 
-#[tokio::test]
-async fn streamed_answers_leave_a_turn_for_the_control_socket() {
-    let shared = Turns::of_all();
-    let turns = Turns::within(&shared);
-    let mut taken = Vec::new();
-    for _ in 0..read_at_once() {
-        taken.push(turns.take().await);
-    }
-    let mut next = Box::pin(turns.take());
-    let waited = tokio::time::timeout(Duration::from_millis(1), &mut next).await;
-    assert!(waited.is_err(), "they have no more");
-    assert!(shared.try_acquire().is_ok());
+/// Begins an answer that writes nothing, until it may not go on. It says why.
+fn busy(times: ReaderTimes, turn: Option<Turn>, turns: Turns) -> mpsc::Receiver<Piece> {
+    let work = |making: &Making, _: &mut dyn io::Write| {
+        loop {
+            making.go_on()?;
+            std::thread::yield_now();
+        }
+    };
+    begin(work, times, (turn, turns), ()).expect("a thread can be started")
 }
 
-#[tokio::test]
-async fn only_so_many_answers_that_read_much_are_begun() {
-    let turns = Turns::within(&Turns::of_all());
-    let mut begun = Vec::new();
-    for _ in 0..BEGUN {
-        begun.push(turns.begin().await);
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_writes_nothing_ends_when_its_time_is_over() {
+    let times = ReaderTimes {
+        pause: SOON,
+        most: Duration::from_millis(20),
+    };
+    let mut pieces = busy(times, None, Turns::within(&Turns::of_all()));
+    let Some(Piece::End(Err(why))) = next(&mut pieces).await else {
+        panic!("it fails");
+    };
+    assert!(why.to_string().contains("longer than"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_works_for_long_passes_its_turn_on_and_ends_without_its_reader() {
+    let shared = Arc::new(Semaphore::new(1));
+    let turns = Turns::within(&shared);
+    let turn = turns.take().await;
+    let pieces = busy(TIMES, turn, turns);
+    for _ in 0..2 {
+        let turn = tokio::time::timeout(SOON, shared.acquire()).await;
+        drop(turn.expect("it passes the turn on").unwrap());
     }
-    let waited = tokio::time::timeout(Duration::from_millis(1), turns.begin()).await;
-    assert!(waited.is_err());
-    drop(begun.pop());
-    assert!(turns.begin().await.is_some());
+    drop(pieces);
+    let turn = tokio::time::timeout(SOON, shared.acquire()).await;
+    drop(turn.expect("it has ended").unwrap());
 }
