@@ -65,7 +65,10 @@ fn check_name(teller: &Teller<'_>, asked: &str, version: &Version, name: Option<
     lines.sort_by_key(|it| it["record"].to_string());
     let known = records.iter().map(|it| {
         let (version, causes) = added(it);
-        answer(json!({ "record": it, "since": teller.since_json(version, causes) }))
+        answer(json!({
+            "record": it, "zone": zone, "serial": serial, "time": time, "timeMs": time,
+            "since": teller.since_json(version, causes),
+        }))
     });
     let mut known: Vec<Value> = known.collect();
     known.sort_by_key(|it| it["record"].to_string());

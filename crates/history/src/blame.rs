@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::{Archived, StepCache, Topic};
 
-use crate::error::{AuditError, Output, SCHEMA};
+use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
 use crate::old_part::{begin_text, condensed_at, condensed_json, within_text};
 use crate::past::{Past, contents_at, recorded};
-use crate::show::{each_record, has_records, write_absence};
+use crate::show::{Shown, each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
 /// changes it.
@@ -28,10 +28,10 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (serial, time_ms) = past.moment(zone, seq)?;
+    let shown = Shown::version(past, zone, seq, name)?;
     let contents = contents_at(past, zone, seq, name)?;
     let mut records = Vec::new();
-    each_record(&contents, serial, |rr| {
+    each_record(&contents, shown.serial, |rr| {
         let wanted = name.is_none_or(|name| rr.owner.eq_ignore_ascii_case(name.as_wire()));
         if wanted && rr.rtype != Rtype::SOA {
             records.push(rr.to_record());
@@ -46,7 +46,8 @@ pub(super) fn write(
         None => all_at_once(past, zone, seq, &records)?,
     };
     if output == Output::Text {
-        writeln!(out, "; {zone} serial {serial} of {}", TimeText(time_ms))?;
+        let (serial, time) = (shown.serial, TimeText(shown.time_ms));
+        writeln!(out, "; {zone} serial {serial} of {time}")?;
     }
     let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {
@@ -54,12 +55,9 @@ pub(super) fn write(
         match output {
             Output::Text => write_text(&text, reason.as_ref(), &begins, out)?,
             Output::Json => {
-                let reason = reason.map_or(Value::Null, |reason| reason.json());
-                writeln!(
-                    out,
-                    "{}",
-                    json!({ "schema": SCHEMA, "record": text, "since": reason })
-                )?;
+                let mut json = shown.json(&text);
+                json["since"] = reason.map_or(Value::Null, |reason| reason.json());
+                writeln!(out, "{json}")?;
             }
         }
     }

@@ -19,32 +19,19 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (serial, time_ms) = past.moment(zone, seq)?;
     let contents = contents_at(past, zone, seq, name)?;
     if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
         return write_absence(past, zone, seq, name, output, out);
     }
-    let mut shown = Shown {
-        zone,
-        serial,
-        time_ms,
-        hash: None,
-        is_waiting: false,
-    };
-    match output {
-        Output::Text => {
-            let time = TimeText(time_ms);
-            match name {
-                None => {
-                    let records = contents.record_count();
-                    writeln!(out, "; {zone} serial {serial} of {time}, {records} records")?;
-                }
-                Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
+    let shown = Shown::version(past, zone, seq, name)?;
+    if output == Output::Text {
+        let (serial, time) = (shown.serial, TimeText(shown.time_ms));
+        match name {
+            None => {
+                let records = contents.record_count();
+                writeln!(out, "; {zone} serial {serial} of {time}, {records} records")?;
             }
-        }
-        Output::Json => {
-            let link = past.step_of(zone, seq, name.unwrap_or(zone))?.step.link;
-            shown.hash = link.map(|link| link.hash);
+            Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
         }
     }
     write_each(&contents, &shown, name, output, out)
@@ -62,9 +49,27 @@ pub(super) struct Shown<'a> {
     pub(super) is_waiting: bool,
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
+    /// A version of the history, of which all or one name is shown.
+    pub(super) fn version(
+        past: &dyn Past,
+        zone: &'a Name,
+        seq: u64,
+        name: Option<&Name>,
+    ) -> Result<Self, AuditError> {
+        let (serial, time_ms) = past.moment(zone, seq)?;
+        let link = past.step_of(zone, seq, name.unwrap_or(zone))?.step.link;
+        Ok(Self {
+            zone,
+            serial,
+            time_ms,
+            hash: link.map(|link| link.hash),
+            is_waiting: false,
+        })
+    }
+
     /// A record of it.
-    fn json(&self, record: &str) -> Value {
+    pub(super) fn json(&self, record: &str) -> Value {
         let mut json = json!({
             "schema": SCHEMA,
             "record": record,
