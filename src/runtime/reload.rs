@@ -161,7 +161,7 @@ mod tests {
         let reloads = Reloads::of(state.path(), "1111111111111111aa");
         assert_eq!(reloads.change("1111111111111111aa"), None);
         let change = reloads.change("2222222222222222bb").unwrap();
-        let want = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        let want = "the Corefile, digest 2222222222222222…, before 1111111111111111…";
         assert_eq!(change, want);
         reloads.taken("2222222222222222bb");
         assert_eq!(reloads.change("2222222222222222bb"), None);
@@ -178,7 +178,7 @@ mod tests {
             change
         };
         assert_eq!(change("1111111111111111aa"), None);
-        let named = "the Corefile, SHA512 2222222222222222…, before 1111111111111111…";
+        let named = "the Corefile, digest 2222222222222222…, before 1111111111111111…";
         assert_eq!(change("2222222222222222bb").as_deref(), Some(named));
         assert_eq!(change("2222222222222222bb"), None);
         // A file that no server wrote is ignored.

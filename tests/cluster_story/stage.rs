@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use ring::digest::{Context, SHA512};
+use ring::hmac;
 use serde_json::{Value, json};
 
 use super::record::{Act, Cause, Changes, Content, Entry, Object, Record, Request, Step, Version};
@@ -100,6 +101,7 @@ pub struct Stage {
     hold: Option<Hold>,
     done: Done,
     requests: usize,
+    /// Of the Corefile, see [`digest_of`].
     digest: String,
     /// The user who runs the test, as zonewright names one.
     user: String,
@@ -419,12 +421,19 @@ impl Stage {
 
     /// Another Corefile, which zonewright reads.
     pub fn reload(&mut self, selection: &Selection) {
-        let old = self.digest.clone();
+        let old = self.keyed_digest();
         self.write_corefile(selection);
         self.run(&["reload"]);
-        let new = &self.digest;
-        let what = format!("the Corefile, SHA512 {new:.16}…, before {old:.16}…");
+        let new = self.keyed_digest();
+        let what = format!("the Corefile, digest {new:.16}…, before {old:.16}…");
         self.configured_from(what);
+    }
+
+    /// The digest of the Corefile as the history tells it: nobody without the key of the state folder can compute it.
+    fn keyed_digest(&self) -> String {
+        let key = std::fs::read(self.zonewright.state().join("corefile.key")).unwrap();
+        let key = hmac::Key::new(hmac::HMAC_SHA512, &key);
+        hex(hmac::sign(&key, self.digest.as_bytes()).as_ref())
     }
 
     fn write_corefile(&mut self, selection: &Selection) {
@@ -614,10 +623,9 @@ fn digest_of(corefile: &str) -> String {
         }
         depth += u8::from(line.ends_with('{'));
     }
-    let octets = context.finish();
-    octets
-        .as_ref()
-        .iter()
-        .map(|it| format!("{it:02x}"))
-        .collect()
+    hex(context.finish().as_ref())
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|it| format!("{it:02x}")).collect()
 }

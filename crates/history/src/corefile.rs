@@ -51,7 +51,7 @@ impl Behind {
     /// Which one it is, in words.
     fn title(&self, zone: &Name) -> String {
         format!(
-            "the Corefile of {zone} {} of {}: in use since {}, SHA512 {:.DIGEST_SHOWN$}…",
+            "the Corefile of {zone} {} of {}: in use since {}, digest {:.DIGEST_SHOWN$}…",
             self.serial,
             TimeText(self.time_ms),
             TimeText(self.corefile.since_ms),

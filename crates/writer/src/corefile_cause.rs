@@ -11,7 +11,7 @@ use crate::zone_edit::ZoneDraft;
 /// How a change of the Corefile is named, by the digests of the new one and of the one before.
 #[must_use]
 pub fn change_of_corefile(new: &str, old: &str) -> String {
-    format!("the Corefile, SHA512 {new:.16}…, before {old:.16}…")
+    format!("the Corefile, digest {new:.16}…, before {old:.16}…")
 }
 
 /// Names changes of the Corefile as the causes of records. They take the place of the source, for records of the

@@ -7,7 +7,7 @@ use super::holds::{HOUR, causes_of};
 use super::*;
 
 /// What the configuration changed to.
-const WHAT: &str = "the Corefile, SHA512 2…, before 1…";
+const WHAT: &str = "the Corefile, digest 2…, before 1…";
 
 /// The same as a cause.
 fn cause() -> String {

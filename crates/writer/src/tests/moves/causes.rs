@@ -3,7 +3,7 @@
 use super::*;
 
 /// The cause of the reloads here.
-const WHAT: &str = "the Corefile, SHA512 2…, before 1…";
+const WHAT: &str = "the Corefile, digest 2…, before 1…";
 
 fn cause() -> String {
     format!("configured {WHAT} by ")
