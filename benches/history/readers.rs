@@ -1,15 +1,15 @@
 //! A thousand readers over the read socket or over HTTPS, and what a commit costs beside them.
 //!
-//! Each reader asks, waits for the answer, and asks again a second later. The readers stand for other machines, but are
-//! threads of this process: they run only while nothing else wants the core (`SCHED_IDLE`). What the server does for them
-//! has its usual priority.
+//! Each reader asks, waits for the answer, and asks again a second later. The readers stand for other machines: they are
+//! threads of a process of their own, which runs only while nothing else wants the core (`SCHED_IDLE`). What the server does
+//! for them has its usual priority.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::{Access, Counts, Limits, Reviewer, Serving, Site};
@@ -22,12 +22,18 @@ use kubernetes::source::api_server::reviews::{Account, ReviewError};
 use ops::BackgroundRuntime;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde::{Deserialize, Serialize};
 use server::{TlsIdentity, TlsMaterial};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::a_time;
+use crate::versions::{Names, Random};
+
+/// Tells a process that it is the readers, and what they do.
+const ORDER: &str = "HISTORY_READERS";
 /// How many read.
 pub(crate) const READERS: u64 = 1000;
 /// The pause of a reader between two questions.
@@ -68,7 +74,8 @@ pub(crate) struct Library {
     tasks: JoinSet<()>,
     cancel: CancellationToken,
     address: SocketAddr,
-    client: Arc<ClientConfig>,
+    /// That of the server, in DER.
+    certificate: Vec<u8>,
     /// The folder of the control socket.
     state: tempfile::TempDir,
 }
@@ -121,52 +128,39 @@ impl Library {
             tasks,
             cancel,
             address,
-            client: client(certificate.der().clone()),
+            certificate: certificate.der().to_vec(),
             state,
         }
     }
 
-    /// Does something beside a thousand readers; gives the number of answers meanwhile. `about` gives the version and the
-    /// name that a reader asks for.
+    /// Does something beside a thousand readers of these versions and names; gives the number of answers meanwhile.
     pub(crate) fn beside_readers(
         &self,
         is_https: bool,
-        about: &(dyn Fn(u64) -> (String, String) + Sync),
+        (versions, names): (u64, Names),
         work: impl FnOnce(),
     ) -> u64 {
-        let (ended, asked) = (AtomicBool::new(false), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            let (ended, asked) = (&ended, &asked);
-            scope.spawn(move || {
-                run_only_when_idle();
-                for number in 0..READERS {
-                    let read = move || {
-                        let mut https = is_https.then(|| Https::connect(self, number));
-                        let mut turn = 0;
-                        while !ended.load(Ordering::Relaxed) {
-                            let (at, name) = about(number + READERS * turn);
-                            let is_answered = match &mut https {
-                                Some(https) => https.ask(number, &at, &name),
-                                None => ask_socket(self.state.path(), &at, &name),
-                            };
-                            asked.fetch_add(u64::from(is_answered), Ordering::Relaxed);
-                            turn += 1;
-                            std::thread::sleep(PAUSE);
-                        }
-                    };
-                    let thread = std::thread::Builder::new().stack_size(256 << 10);
-                    thread.spawn_scoped(scope, read).unwrap();
-                }
-            });
-            // All of them have asked once.
-            while asked.load(Ordering::Relaxed) < READERS {
-                std::thread::sleep(PAUSE / 10);
-            }
-            asked.store(0, Ordering::Relaxed);
-            work();
-            ended.store(true, Ordering::Relaxed);
-            asked.load(Ordering::Relaxed)
-        })
+        let order = Order {
+            versions,
+            names,
+            state: self.state.path().to_owned(),
+            https: is_https.then(|| (self.address, self.certificate.clone())),
+        };
+        let mut readers = Command::new(std::env::current_exe().unwrap())
+            .env(ORDER, serde_json::to_string(&order).unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (readers.stdin.take().unwrap(), readers.stdout.take());
+        let mut output = BufReader::new(output.unwrap()).lines();
+        let mut next = || output.next().unwrap().unwrap();
+        next();
+        work();
+        drop(input);
+        let answers = next().parse().unwrap();
+        assert!(readers.wait().unwrap().success());
+        answers
     }
 
     /// Ends it.
@@ -176,6 +170,64 @@ impl Library {
             .block_on(async { while self.tasks.join_next().await.is_some() {} });
         drop(self.of_https);
     }
+}
+
+/// What readers do.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    versions: u64,
+    names: Names,
+    /// The folder of the control socket.
+    state: PathBuf,
+    /// The address and the certificate of the server, unless they ask over the socket.
+    https: Option<(SocketAddr, Vec<u8>)>,
+}
+
+/// Reads until the input ends, if this process is the readers. Writes a line when all have asked once, and one with the
+/// number of answers since then.
+pub(crate) fn read_if_ordered() -> bool {
+    let Ok(order) = std::env::var(ORDER) else {
+        return false;
+    };
+    let order: Order = serde_json::from_str(&order).unwrap();
+    run_only_when_idle();
+    let client = order.https.as_ref().map(|(address, certificate)| {
+        let authority = CertificateDer::from(certificate.clone());
+        (*address, client(authority))
+    });
+    let asked = AtomicU64::new(0);
+    let read = |number: u64| {
+        let https = client.as_ref();
+        let mut https = https.map(|(address, client)| Https::connect(*address, client, number));
+        for turn in 0.. {
+            let mut random = Random(number + READERS * turn + 1);
+            let (at, name) = (
+                a_time(&mut random, order.versions),
+                order.names.any(&mut random),
+            );
+            let is_answered = match &mut https {
+                Some(https) => https.ask(number, &at, &name),
+                None => ask_socket(&order.state, &at, &name),
+            };
+            asked.fetch_add(u64::from(is_answered), Ordering::Relaxed);
+            std::thread::sleep(PAUSE);
+        }
+    };
+    std::thread::scope(|scope| {
+        for number in 0..READERS {
+            let (thread, read) = (std::thread::Builder::new().stack_size(256 << 10), &read);
+            thread.spawn_scoped(scope, move || read(number)).unwrap();
+        }
+        while asked.load(Ordering::Relaxed) < READERS {
+            std::thread::sleep(PAUSE / 10);
+        }
+        let before = asked.load(Ordering::Relaxed);
+        println!();
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        println!("{}", asked.load(Ordering::Relaxed) - before);
+        std::process::exit(0);
+    });
+    true
 }
 
 /// Makes this thread, and those that it starts, run only while nothing else wants the core.
@@ -216,15 +268,15 @@ fn client(authority: CertificateDer<'static>) -> Arc<ClientConfig> {
 struct Https(BufReader<StreamOwned<ClientConnection, TcpStream>>);
 
 impl Https {
-    fn connect(library: &Library, number: u64) -> Self {
+    fn connect(server: SocketAddr, client: &Arc<ClientConfig>, number: u64) -> Self {
         let place = u8::try_from(2 + number / OF_ADDRESS).unwrap();
         let own = SocketAddr::from((Ipv4Addr::new(127, 0, 0, place), 0));
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
         let socket = socket.unwrap();
         socket.bind(&own.into()).unwrap();
-        socket.connect(&library.address.into()).unwrap();
+        socket.connect(&server.into()).unwrap();
         let name = ServerName::try_from("api.example").unwrap();
-        let tls = ClientConnection::new(Arc::clone(&library.client), name).unwrap();
+        let tls = ClientConnection::new(Arc::clone(client), name).unwrap();
         Self(BufReader::new(StreamOwned::new(tls, socket.into())))
     }
 

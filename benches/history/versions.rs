@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dns::{Name, Rdata, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use serde::{Deserialize, Serialize};
 use zone::journal::Journal;
 use zone::{Candidate, Contents, Edit, MemoryLimits, Node, Version};
 
@@ -42,6 +43,7 @@ pub(crate) fn apex() -> Name {
 }
 
 /// The owners there are.
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Names {
     /// How many.
     owners: u64,
