@@ -15,6 +15,7 @@
 pub mod apiserver;
 pub mod cases;
 pub mod certificates;
+pub mod cluster;
 pub mod contents;
 pub mod doh;
 pub mod etcd;
@@ -24,6 +25,7 @@ pub mod https;
 pub mod lists;
 pub mod namespaces;
 pub mod needs;
+pub mod page;
 pub mod ports;
 pub mod process;
 pub mod product;
