@@ -361,7 +361,9 @@ fn a_release_of_a_version_that_is_not_prepared_is_refused() {
     for (file, line) in [
         ("deploy/chart/zonewright/Chart.yaml", "ersion: "),
         ("deploy/base/deployment.yaml", "image: zonewright:"),
+        ("docs/coredns.md", "newTag: "),
         ("docs/install.md", "newTag: "),
+        ("docs/quickstart-cluster.md", "newTag: "),
     ] {
         tree.check_refused(&[], &["has the version 99.0.0", file, line]);
         tree.replace(file, &format!("{line}{VERSION}"), &format!("{line}99.0.0"));
