@@ -2,8 +2,9 @@
 //!
 //! A block marked `console` has commands behind `$ `, further lines of a command behind `> `, and their output. `…` in
 //! the output stands for any text, and a line `…` for any lines. Serials, times and hashes are not compared. A comment
-//! `<!-- test: COMMAND -->` is run too, unseen. Servers are started in the background. A block marked `sh` needs a cluster
-//! or root; [`NOT_RUN`] counts them. `UPDATE_DOCS=1 cargo test --test it manual` writes the output into the pages.
+//! `<!-- test: COMMAND -->` is run too, unseen. Servers are started in the background. Sections that need a cluster, a machine
+//! or a release are run by other tests, which [`ELSEWHERE`] names. `UPDATE_DOCS=1 cargo test --test it manual` writes the output
+//! into the pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,7 @@ use regex::Regex;
 
 use crate::docs::pages;
 use crate::support::needs;
-use crate::support::page::{Shell, blocks, fits, run_page};
+use crate::support::page::{ELSEWHERE, Shell, blocks, check_page, fits, headings_of_commands};
 
 /// Makes the list of the pages with commands that are run, with the kinds of programs that they need, and a test of each.
 macro_rules! run_pages {
@@ -24,7 +25,7 @@ macro_rules! run_pages {
         $(
             #[test]
             fn $test() {
-                check_page($page, &$kinds);
+                check_with($page, &$kinds);
             }
         )*
     };
@@ -58,17 +59,18 @@ run_pages! {
     the_commands_of_zone_files_print_what_it_says: "docs/zone-files.md", [];
 }
 
-/// The page whose blocks of commands another test runs, with a cluster.
-const RUN_ELSEWHERE: (&str, &str) = ("docs/coredns.md", "tests/compare_migration.rs");
+/// The page whose commands are not compared one by one: the test looks at what they do to the cluster.
+const MIGRATION: &str = "docs/coredns.md";
 
-/// The pages with blocks of commands that are not run, and how many: they need a cluster, root or a public network.
-const NOT_RUN: &[(&str, usize)] = &[
-    ("docs/alerts.md", 1),
-    ("docs/checking.md", 1),
-    ("docs/history-api.md", 2),
-    ("docs/install.md", 8),
-    ("docs/quickstart-cluster.md", 3),
-];
+/// Blocks of commands of these pages are run by no test: the page, the heading, and the reason.
+const NOT_RUN: &[(&str, &str, &str)] = &[];
+
+/// Checks the commands of a page, with the kinds of programs that they need.
+fn check_with(file: &str, kinds: &[&str]) {
+    if !needs::lacks(kinds) {
+        check_page(file);
+    }
+}
 
 #[test]
 fn output_is_compared_but_for_serials_times_and_gaps() {
@@ -91,19 +93,6 @@ fn output_is_compared_but_for_serials_times_and_gaps() {
     ] {
         assert_eq!(fits(wanted, output), want, "{wanted:?} and {output:?}");
     }
-}
-
-/// Checks the commands of a page.
-fn check_page(file: &str, kinds: &[&str]) {
-    if needs::lacks(kinds) {
-        return;
-    }
-    let (written, wrong) = run_page(file);
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(file, written).expect("the page can be written");
-        return;
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]
@@ -130,35 +119,38 @@ fn every_series_of_a_scrape_is_in_the_table_of_metrics() {
 }
 
 #[test]
-fn every_block_of_commands_is_run_or_counted() {
+fn every_section_with_commands_is_run() {
     let mut files: Vec<PathBuf> = pages();
     files.push("README.md".into());
-    let mut run = Vec::new();
-    let mut not_run = Vec::new();
+    let mut here = BTreeSet::new();
+    let mut elsewhere = BTreeSet::new();
     for file in files {
         let page = fs::read_to_string(&file).expect("the page can be read");
         let file = file.to_string_lossy().into_owned();
-        if !blocks(&page, "console").is_empty() {
-            run.push(file.clone());
+        for heading in headings_of_commands(&page) {
+            let is_elsewhere = ELSEWHERE
+                .iter()
+                .chain(NOT_RUN)
+                .any(|it| (it.0, it.1) == (&file, &heading));
+            if is_elsewhere {
+                elsewhere.insert((file.clone(), heading));
+            } else {
+                here.insert(file.clone());
+            }
         }
-        match blocks(&page, "sh").len() {
-            0 => {}
-            _ if file == RUN_ELSEWHERE.0 => {}
-            count => not_run.push((file, count)),
-        }
+        // Only a block with its output can be compared.
+        let is_compared = blocks(&page, "sh").is_empty() || file == MIGRATION;
+        assert!(is_compared, "{file} has commands without their output");
     }
-    run.sort();
-    not_run.sort();
-    let mut want = RUN.to_vec();
-    want.sort_unstable();
-    assert_eq!(run, want);
-    let not_run: Vec<(&str, usize)> = not_run
-        .iter()
-        .map(|(file, n)| (file.as_str(), *n))
-        .collect();
-    assert_eq!(not_run, NOT_RUN);
-    let test = fs::read_to_string(RUN_ELSEWHERE.1).expect("the test can be read");
-    assert!(test.contains(RUN_ELSEWHERE.0));
+    assert_eq!(here, RUN.iter().map(|it| (*it).to_owned()).collect());
+    let listed = ELSEWHERE.iter().chain(NOT_RUN);
+    let listed = listed.map(|it| (it.0.to_owned(), it.1.to_owned()));
+    assert_eq!(elsewhere, listed.collect());
+    for (page, heading, test) in ELSEWHERE {
+        let text = fs::read_to_string(test).expect("the test can be read");
+        let is_named = *page == MIGRATION || text.contains(&format!("{heading:?}"));
+        assert!(text.contains(page) && is_named, "{test}: {page}, {heading}");
+    }
 }
 
 #[test]

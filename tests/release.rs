@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::support::needs;
+use crate::support::page::{Shell, check_sections};
 use crate::support::tree::{Tree, VERSION, run, shell};
 
 /// Where the bill of materials is, in the image and on a machine.
@@ -225,6 +226,29 @@ fn check_names(released: &Path) {
     assert_eq!(names, wanted);
 }
 
+/// The commands of the manual find that two files of the release are as they were signed.
+fn check_download(released: &Path, public: &Path) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [debian, _] = MACHINES;
+    for name in [
+        "SHA256SUMS".to_owned(),
+        "SHA256SUMS.sig".to_owned(),
+        format!("zonewright_{VERSION}-1_{debian}.deb"),
+        format!("zonewright-{VERSION}-linux-{debian}.tar.gz"),
+    ] {
+        fs::copy(released.join(&name), folder.path().join(&name)).expect("it is there");
+    }
+    fs::copy(public, folder.path().join("public.pem")).expect("it is there");
+    let mut shell = Shell::run_in(folder.path(), Shell::command(folder.path()));
+    shell.say_instead("amd64", debian);
+    check_sections(
+        "docs/install.md",
+        &["Verify a download"],
+        &mut shell,
+        &mut || (),
+    );
+}
+
 /// One bit of a file is seen by its sum, one bit of the sums by the signature.
 fn check_flips(released: &Path, public: &Path) {
     assert!(sums_hold(released) && signature_holds(released, public));
@@ -292,6 +316,7 @@ fn a_release_has_all_files_with_sums_a_signature_and_a_bill_of_materials() {
     assert_eq!(sums, others.expect("it can be read"), "the builds differ");
     check_sboms(&released, folder.path());
 
+    check_download(&released, &public);
     check_flips(&released, &public);
 }
 

@@ -27,7 +27,8 @@ kubernetesVersion: v1.36.3
 ";
 /// What makes pods of Deployments, endpoints of Services, and nodes that pods may go to.
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,\
-    disruption-controller,node-lifecycle-controller";
+    disruption-controller,node-lifecycle-controller,namespace-controller,garbage-collector-controller,\
+    persistentvolume-binder-controller,persistentvolumeclaim-protection-controller";
 /// How many nodes there are.
 const NODES: u8 = 3;
 
@@ -100,6 +101,27 @@ impl Cluster {
         ] {
             symlink(program, folder.join("bin").join(name)).expect("the folder can be written");
         }
+    }
+
+    /// The folder that commands of the manual begin in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder of programs that commands of the manual find first.
+    pub fn programs_folder(&self) -> PathBuf {
+        self.folder.path().join("bin")
+    }
+
+    /// Makes a volume that a claim can have, as the administrator of a cluster without a provisioner does.
+    pub fn add_volume(&self, name: &str) {
+        let path = self.folder.path().join("volumes").join(name);
+        self.api.create(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": name },
+            "spec": {
+                "capacity": { "storage": "2Gi" }, "accessModes": ["ReadWriteOnce"], "hostPath": { "path": path },
+            },
+        }));
     }
 
     /// Runs commands as a shell of the administrator does, and returns what they print.

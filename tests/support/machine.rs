@@ -69,17 +69,27 @@ impl Machine {
         Some(children.split_whitespace().next()?.to_owned())
     }
 
-    /// Runs a program in it.
-    pub fn output(&self, arguments: &[&str]) -> Option<Output> {
-        let target = self.init()?;
+    /// A program in it, with few variables.
+    ///
+    /// # Panics
+    /// When the machine has ended.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let target = self.init().expect("it runs");
         let mut command = Command::new(needs::program("nsenter"));
         command.args(["--target", &target]).args([
             "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd",
         ]);
         command
             .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        let output = command.arg("--").args(arguments).output();
+            .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        command.arg("--").args(arguments);
+        command
+    }
+
+    /// Runs a program in it; nothing when the machine has ended.
+    pub fn output(&self, arguments: &[&str]) -> Option<Output> {
+        self.init()?;
+        let output = self.command(arguments).output();
         Some(output.expect("nsenter runs"))
     }
 

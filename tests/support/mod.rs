@@ -22,6 +22,7 @@ pub mod etcd;
 pub mod evidence;
 pub mod fleet;
 pub mod https;
+pub mod kubelet;
 pub mod lists;
 pub mod machine;
 pub mod namespaces;
