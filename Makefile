@@ -20,7 +20,7 @@ interop: ## tests with real secondaries: BIND, Knot, NSD, PowerDNS, Unbound
 	tools/with-tools bind,knot,nsd,pdns,unbound,dig,kdig,faketime tools/run-tests interop
 
 cluster: ## tests with a real API server, and the secondaries behind it
-	tools/with-tools openssl,apiserver,crds,bind,knot,nsd,pdns,unbound tools/run-tests cluster
+	tools/with-tools openssl,apiserver,controllers,crds,helm,namespaces,dig,curl,bind,knot,nsd,pdns,unbound tools/run-tests cluster
 
 crash: ## tests that kill the server at bad moments
 	tools/with-tools dig tools/run-tests crash

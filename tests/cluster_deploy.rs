@@ -323,7 +323,7 @@ fn create(server: &ApiServer, object: &Value) -> Result<Value, Refusal> {
 }
 
 /// Teaches the server the kinds of the Prometheus operator.
-fn install_definitions(server: &ApiServer) {
+pub fn install_definitions(server: &ApiServer) {
     let crds = needs::program("kubectl").with_file_name("crds");
     let crds = crds.to_str().expect("a path is text");
     server.kubectl(&["apply", "--server-side", "-f", crds]);

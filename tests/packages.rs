@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 use regex::Regex;
-use tempfile::TempDir;
 
+use crate::support::machine::{Machine, PATIENCE, debian};
 use crate::support::needs;
-use crate::support::process::{Process, now, poll_for};
+use crate::support::process::{now, poll_for};
 use crate::support::product::copy_folder;
+use crate::support::tree::run;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Another release of the same program.
 const LATER: &str = "99.0.0";
 /// A Corefile with the example cluster in place of an API server.
@@ -25,12 +25,6 @@ const COREFILE: &str = "cluster.local 10.96.0.0/12 {
     prometheus 127.0.0.1:9153
 }
 ";
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().expect("the program is there");
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
 
 /// Builds a package of the binary under test, of this release or of another.
 fn build(kind: &str, version: Option<&str>, folder: &Path) -> PathBuf {
@@ -76,130 +70,6 @@ fn files(root: &Path) -> BTreeSet<PathBuf> {
         }
     }
     found
-}
-
-/// A folder with the files of a Debian.
-fn debian() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let tar = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/debian.tar");
-    run(Command::new("tar")
-        .arg("-xf")
-        .arg(tar)
-        .arg("-C")
-        .arg(folder.path()));
-    folder
-}
-
-/// A booted Debian with a network of its own; ended when dropped.
-struct Machine {
-    process: Process,
-    root: TempDir,
-    _log: TempDir,
-}
-
-impl Machine {
-    fn boot() -> Self {
-        let (root, log) = (debian(), tempfile::tempdir().expect("a folder"));
-        let mut command = Command::new(needs::program("systemd-nspawn"));
-        command.args([
-            "--quiet",
-            "--register=no",
-            "--keep-unit",
-            "--private-network",
-            "--console=pipe",
-            "--boot",
-            "--directory",
-        ]);
-        command.arg(root.path());
-        let process = Process::spawn("systemd", &mut command, &log.path().join("log"));
-        let machine = Self {
-            process,
-            root,
-            _log: log,
-        };
-        let is_up = poll_for(now() + PATIENCE, Duration::from_millis(200), || {
-            let said = machine.output(&["systemctl", "is-system-running"])?;
-            (said.stdout == b"running\n").then_some(())
-        });
-        assert!(is_up.is_some(), "{}", machine.process.log());
-        machine
-    }
-
-    /// The id of its first process, outside of it.
-    fn init(&self) -> Option<String> {
-        let id = self.process.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
-        Some(children.split_whitespace().next()?.to_owned())
-    }
-
-    /// Runs a program in it.
-    fn output(&self, arguments: &[&str]) -> Option<Output> {
-        let target = self.init()?;
-        let mut command = Command::new(needs::program("nsenter"));
-        command.args(["--target", &target]).args([
-            "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd",
-        ]);
-        command
-            .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        let output = command.arg("--").args(arguments).output();
-        Some(output.expect("nsenter runs"))
-    }
-
-    /// Runs a program that has to succeed.
-    fn run(&self, arguments: &[&str]) -> String {
-        let output = self.output(arguments).expect("it runs");
-        let log = || self.output(&["journalctl", "--no-pager", "-n", "30", "-u", "zonewright"]);
-        assert!(
-            output.status.success(),
-            "{arguments:?}: {output:?}\n{:?}",
-            log()
-        );
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Runs a program that has to fail: what it says.
-    fn fail(&self, arguments: &[&str]) -> String {
-        let output = self.output(arguments).expect("it runs");
-        assert!(!output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    /// Installs a package, over another one or not.
-    fn install(&self, package: &Path) -> String {
-        fs::copy(package, self.path("root/it.deb")).expect("it can be copied");
-        self.run(&["dpkg", "--install", "/root/it.deb"])
-    }
-
-    /// The serial that the server answers, once it does.
-    fn serial(&self) -> u32 {
-        let answers = poll_for(now() + PATIENCE, Duration::from_millis(100), || {
-            let zonewright = ["zonewright", "status", "--state", "/var/lib/zonewright"];
-            let said = self.output(&zonewright)?;
-            let text = String::from_utf8_lossy(&said.stdout).into_owned();
-            let serial = Regex::new(r"zone cluster\.local\. serial (\d+)").expect("a pattern");
-            serial.captures(&text)?[1].parse().ok()
-        });
-        answers.unwrap_or_else(|| panic!("{}", self.run(&["systemctl", "status", "zonewright"])))
-    }
-
-    /// A property of the unit.
-    fn property(&self, name: &str) -> String {
-        let text = self.run(&["systemctl", "show", "--value", "-p", name, "zonewright"]);
-        text.trim().to_owned()
-    }
-
-    /// What a program outside says in its network.
-    fn beside(&self, arguments: &[&str]) -> String {
-        let target = self.init().expect("it runs");
-        run(Command::new(needs::program("nsenter"))
-            .args(["--target", &target, "--net", "--"])
-            .args(arguments))
-    }
 }
 
 #[test]

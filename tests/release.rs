@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use regex::Regex;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::support::needs;
+use crate::support::page::{Shell, check_sections};
+use crate::support::tree::{Tree, VERSION, run, shell};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Where the bill of materials is, in the image and on a machine.
 const SBOM: &str = "usr/share/doc/zonewright/sbom.cdx.json";
 /// This machine, as Debian names it, and as RPM and the kernel do.
@@ -20,111 +20,6 @@ const MACHINES: [&str; 2] = if cfg!(target_arch = "x86_64") {
 } else {
     ["arm64", "aarch64"]
 };
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().expect("the program is there");
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
-
-/// What a line of shell prints, with arguments `$1` and so on.
-fn shell(line: &str, arguments: &[&Path]) -> String {
-    run(Command::new("sh")
-        .args(["-euc", line, "sh"])
-        .args(arguments))
-}
-
-/// This tree in a repository of its own, in one commit, with a changelog that has a section of its version.
-struct Tree {
-    folder: TempDir,
-}
-
-impl Tree {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let tree = Self { folder };
-        let copy = "git -c safe.directory='*' ls-files -z --cached --others --exclude-standard \
-            | tar --create --null --files-from - | tar --extract --directory \"$1\"";
-        shell(copy, &[tree.path()]);
-        fs::create_dir(tree.path().join("target")).expect("a folder");
-        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools");
-        std::os::unix::fs::symlink(tools, tree.path().join("target/tools")).expect("a link");
-        let changelog = format!(
-            "# Changelog\n\n## Unreleased\n\n- Later.\n\n## {VERSION} (2026-01-02)\n\n### Fixed\n\n- It is fixed.\n\n## 0.0.1 (2026-01-01)\n\n- Before.\n"
-        );
-        tree.write("CHANGELOG.md", &changelog);
-        tree.write(
-            ".git/config",
-            "[user]\n\tname = somebody\n\temail = somebody@example.org\n",
-        );
-        tree.git(&["init", "--quiet"]);
-        tree.commit();
-        tree
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let file = self.path().join(name);
-        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-        fs::write(file, text).expect("a file");
-    }
-
-    fn replace(&self, name: &str, from: &str, to: &str) {
-        let text = fs::read_to_string(self.path().join(name)).expect("it can be read");
-        assert!(text.contains(from), "{name} has no {from:?}");
-        self.write(name, &text.replace(from, to));
-    }
-
-    /// A program in the tree, which knows no settings of the user's.
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.path());
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
-        command.env("GIT_CONFIG_NOSYSTEM", "1");
-        command
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        let mut command = self.command("git");
-        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
-            command.env(name, "2026-01-02T03:04:05Z");
-        }
-        run(command.args(arguments)).trim().to_owned()
-    }
-
-    fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--message", "a commit"]);
-    }
-
-    /// `tools/release` with a program that is built already.
-    fn release(&self, binary: &Path, more: &[(&str, &str)]) -> Output {
-        let mut command = self.command(&self.path().join("tools/release").to_string_lossy());
-        // The program of a test is larger than that of a release.
-        command.env("MAX_MB", "60").env("NO_INSTALL", "1");
-        command.env("ZW_RELEASE_BINARY", binary);
-        command.envs(more.iter().copied());
-        command.output().expect("it runs")
-    }
-
-    fn released(&self) -> PathBuf {
-        self.path().join(format!("target/release-{VERSION}"))
-    }
-
-    /// `tools/release` refuses, and its sentence has these texts.
-    fn check_refused(&self, more: &[(&str, &str)], texts: &[&str]) {
-        let output = self.release(Path::new(env!("CARGO_BIN_EXE_zonewright")), more);
-        assert!(!output.status.success(), "{output:?}");
-        assert!(!self.released().exists());
-        let said = String::from_utf8(output.stderr).expect("text");
-        for text in texts {
-            assert!(said.contains(text), "no {text:?} in\n{said}");
-        }
-    }
-}
 
 /// A key that signs, and its public half.
 fn keys(folder: &Path) -> [PathBuf; 2] {
@@ -331,6 +226,29 @@ fn check_names(released: &Path) {
     assert_eq!(names, wanted);
 }
 
+/// The commands of the manual find that two files of the release are as they were signed.
+fn check_download(released: &Path, public: &Path) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [debian, _] = MACHINES;
+    for name in [
+        "SHA256SUMS".to_owned(),
+        "SHA256SUMS.sig".to_owned(),
+        format!("zonewright_{VERSION}-1_{debian}.deb"),
+        format!("zonewright-{VERSION}-linux-{debian}.tar.gz"),
+    ] {
+        fs::copy(released.join(&name), folder.path().join(&name)).expect("it is there");
+    }
+    fs::copy(public, folder.path().join("public.pem")).expect("it is there");
+    let mut shell = Shell::run_in(folder.path(), Shell::command(folder.path()));
+    shell.say_instead("amd64", debian);
+    check_sections(
+        "docs/install.md",
+        &["Verify a download"],
+        &mut shell,
+        &mut || (),
+    );
+}
+
 /// One bit of a file is seen by its sum, one bit of the sums by the signature.
 fn check_flips(released: &Path, public: &Path) {
     assert!(sums_hold(released) && signature_holds(released, public));
@@ -398,6 +316,7 @@ fn a_release_has_all_files_with_sums_a_signature_and_a_bill_of_materials() {
     assert_eq!(sums, others.expect("it can be read"), "the builds differ");
     check_sboms(&released, folder.path());
 
+    check_download(&released, &public);
     check_flips(&released, &public);
 }
 
@@ -467,7 +386,9 @@ fn a_release_of_a_version_that_is_not_prepared_is_refused() {
     for (file, line) in [
         ("deploy/chart/zonewright/Chart.yaml", "ersion: "),
         ("deploy/base/deployment.yaml", "image: zonewright:"),
+        ("docs/coredns.md", "newTag: "),
         ("docs/install.md", "newTag: "),
+        ("docs/quickstart-cluster.md", "newTag: "),
     ] {
         tree.check_refused(&[], &["has the version 99.0.0", file, line]);
         tree.replace(file, &format!("{line}{VERSION}"), &format!("{line}99.0.0"));

@@ -17,4 +17,6 @@ mkdir -p /etc/coredns/custom
 # /var/run is a link to /run, or a folder of its own.
 mount -t tmpfs tmpfs "$(readlink -f /var/run)"
 mkdir -p /var/run/secrets/kubernetes.io/serviceaccount
+# Where a server keeps its state unless told otherwise.
+mount -t tmpfs tmpfs /var/lib
 exec "$@"

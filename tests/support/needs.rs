@@ -8,7 +8,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 /// Whether one of `kinds` (`bind`, `knot`, `nsd`, `pdns`, `unbound`, `dig`, `kdig`, `checkzone`,
-/// `ldns`, `openssl`, `dnspython`, `jq`, `python`, `strace`, `faketime`, `namespaces`, `promtool`, `image`, `debian`, `rpm`, `apiserver`, `controllers`,
+/// `ldns`, `openssl`, `dnspython`, `jq`, `python`, `strace`, `faketime`, `namespaces`, `promtool`, `image`, `registry`, `debian`, `rpm`, `apiserver`, `controllers`,
 /// `coredns`, `crds`, `helm`, `nfpm`, `s3`) was declared missing; prints which.
 pub fn lacks(kinds: &[&str]) -> bool {
     let declared = env::var("ZW_MISSING").unwrap_or_default();

@@ -222,6 +222,9 @@ pub fn copy_folder(from: &Path, to: &Path) {
             copy_folder(&entry.path(), &target);
         } else if kind.is_file() {
             fs::copy(entry.path(), target).expect("a file can be copied");
+        } else if kind.is_symlink() {
+            let named = fs::read_link(entry.path()).expect("a link can be read");
+            std::os::unix::fs::symlink(named, target).expect("a link can be made");
         }
     }
 }
