@@ -446,21 +446,27 @@ fn the_past_is_told_alike_with_and_without_a_server() {
 fn flags_of_coredns_start_the_server() {
     let site = shop();
     let port = site.dns.port();
-    let corefile = site.corefile("").replace(&format!(":{port}"), "");
-    site.write("Corefile", &corefile);
+    let write = |state: &str| {
+        let corefile = site.corefile(&format!("    state {state}\n"));
+        site.write("Corefile", &corefile.replace(&format!(":{port}"), ""));
+    };
+    write("kept");
     let mut command = std::process::Command::new(crate::support::needs::zonewright());
     let port = port.to_string();
-    command.current_dir(site.path("")).args([
-        "-conf",
-        "Corefile",
-        "-dns.port",
-        &port,
-        "--state",
-        "state",
-    ]);
+    let flags = ["-conf", "Corefile", "-dns.port", &port];
+    command.current_dir(site.path("")).args(flags);
     let mut server = Process::spawn("zonewright", &mut command, &site.path("log"));
     server.wait_for("an answer", START, || wire::serial(site.dns, ZONES[0]));
+    assert!(site.path("kept/serials").exists());
+    write("elsewhere");
+    server.signal(Signal::USR1);
+    server.wait_for("a warning", START, || {
+        server_log(&site)
+            .contains("`state` changed: the folder stays until the next start")
+            .then_some(())
+    });
     assert!(server.terminate(START).success());
+    assert!(!site.path("elsewhere").exists());
 }
 
 #[test]

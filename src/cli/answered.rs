@@ -1,7 +1,7 @@
 //! The answer to a question: of the running server, else of the store.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use history::{AuditError, Output, Question, Request, ZoneParts, answer, ask};
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ pub(crate) fn read_into(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let Reading { read_only, asking } = reading;
-    let state = &asking.state.state;
+    let state = &asking.state.folder();
     if let Some(answered) = ask(state, question, out) {
         return answered.map_err(refused);
     }
@@ -49,20 +49,20 @@ pub(crate) fn read_into(
 }
 
 /// Who answers several questions: a running server, or the store, which is opened once.
-pub(crate) struct Asked<'a> {
+pub(crate) struct Asked {
     /// The state folder.
-    state: &'a Path,
+    state: PathBuf,
     /// Whether it stays as it is.
     read_only: bool,
     /// The store, when no server runs.
     stored: Option<Stored>,
 }
 
-impl<'a> Asked<'a> {
+impl Asked {
     /// Where a command reads.
-    pub(crate) fn of(reading: &'a Reading) -> Self {
+    pub(crate) fn of(reading: &Reading) -> Self {
         Self {
-            state: &reading.asking.state.state,
+            state: reading.asking.state.folder(),
             read_only: reading.read_only,
             stored: None,
         }
@@ -73,9 +73,9 @@ impl<'a> Asked<'a> {
         let question = Question { request, output };
         let mut text = Vec::new();
         if self.stored.is_none() {
-            match ask(self.state, &question, &mut text) {
+            match ask(&self.state, &question, &mut text) {
                 Some(answered) => return answered.map(|()| text).map_err(refused),
-                None => self.stored = Some(stored_past(self.state, self.read_only)?),
+                None => self.stored = Some(stored_past(&self.state, self.read_only)?),
             }
         }
         if let Some(stored) = &self.stored {

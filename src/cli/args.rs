@@ -1,15 +1,17 @@
 //! The command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use corefile::quantity::go_duration;
+use directives::config::{Config, StateFolder};
 use history::Output;
 use ops::telemetry::LogFormat;
+use rustix::fs::{Access, access};
 use rustls::pki_types::ServerName;
 use server::Settings;
 use writer::BatchSettings;
@@ -131,12 +133,43 @@ impl Start {
     }
 }
 
+/// The state folder of a machine with the Debian package, whose unit has it as `StateDirectory`.
+const SYSTEM_FOLDER: &str = "/var/lib/zonewright";
+
 /// Where the state is.
 #[derive(Debug, Clone, Args)]
 pub struct State {
-    /// The state folder. Commands that ask a running server take its `--read-socket`, too.
-    #[arg(long, env = "STATE_DIRECTORY", default_value = "./state")]
-    pub state: PathBuf,
+    /// The state folder. The default is that of `state` in the Corefile, for commands that read one, else
+    /// /var/lib/zonewright if it is there and can be written, else ./state. Commands that ask a running server take its
+    /// `--read-socket`, too.
+    #[arg(long, env = "STATE_DIRECTORY")]
+    pub state: Option<PathBuf>,
+}
+
+impl State {
+    /// The folder, for a command without a Corefile.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        let default = || default_folder(Path::new(SYSTEM_FOLDER));
+        self.state.clone().unwrap_or_else(default)
+    }
+
+    /// The folder, for a command with this configuration.
+    #[must_use]
+    pub fn folder_with(&self, config: &Config) -> PathBuf {
+        let written = || StateFolder::of(config).map(|it| it.folder.clone());
+        let named = self.state.clone().or_else(written);
+        named.unwrap_or_else(|| self.folder())
+    }
+}
+
+/// The system's folder, if it can be written, else one in the working folder.
+fn default_folder(system: &Path) -> PathBuf {
+    let needed = Access::WRITE_OK | Access::EXEC_OK;
+    match system.is_dir() && access(system, needed).is_ok() {
+        true => system.to_owned(),
+        false => PathBuf::from("./state"),
+    }
 }
 
 /// What is asked of `emit` beside the Corefile.
@@ -876,5 +909,16 @@ mod tests {
         }
         let twice = "zonewright check -c one other";
         assert!(Cli::try_parse_from(args(twice)).is_err(), "{twice}");
+    }
+
+    #[test]
+    fn the_state_is_in_the_folder_of_the_system_if_it_is_there() {
+        let system = tempfile::tempdir().unwrap();
+        assert_eq!(default_folder(system.path()), system.path());
+        let file = system.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for none in [file, system.path().join("nothing")] {
+            assert_eq!(default_folder(&none), Path::new("./state"));
+        }
     }
 }

@@ -184,7 +184,7 @@ fn follow_log(wanted: &Follow, is_oneline: bool, asking: &Asking) -> Result<(), 
         }
         Ok(!screen.is_closed())
     };
-    follow(&asking.state.state, asking.output, &request, &mut show)
+    follow(&asking.state.folder(), asking.output, &request, &mut show)
 }
 
 /// `show`.

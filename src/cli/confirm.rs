@@ -25,7 +25,7 @@ pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &HoldWanted) -> Res
         request: Request::Standing,
         output: Output::Json,
     };
-    let answered = ask(&wanted.order.asking.state.state, &question, &mut text);
+    let answered = ask(&wanted.order.asking.state.folder(), &question, &mut text);
     let status = match answered {
         Some(Ok(())) => serde_json::from_slice::<Status>(&text).ok(),
         // The order itself says why there is no answer.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use directives::config::{Catalog, Config, ServerBlock, Transfer};
@@ -22,6 +23,7 @@ use crate::failure::Failure;
 /// When the configuration is not usable, or something is wrong with a secondary.
 pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> Result<(), Failure> {
     let loaded = load(configuration)?;
+    let state = &state.folder_with(&loaded.config);
     let is_running = our_serials(state).is_some();
     if !is_running {
         tracing::warn!(
@@ -97,13 +99,13 @@ fn visit(patient: &Patient, ours: &OurSerial<'_>, output: Output) -> (String, bo
 }
 
 /// The serials of the server that runs with this state folder.
-fn our_serials(state: &State) -> Option<BTreeMap<String, u32>> {
+fn our_serials(state: &Path) -> Option<BTreeMap<String, u32>> {
     let question = Question {
         request: Request::Standing,
         output: Output::Json,
     };
     let mut text = Vec::new();
-    ask(&state.state, &question, &mut text)?.ok()?;
+    ask(state, &question, &mut text)?.ok()?;
     let status: Status = serde_json::from_slice(&text).ok()?;
     let serial = |zone: history::ZoneLine| Some((zone.zone, zone.serial?));
     Some(status.zones.into_iter().filter_map(serial).collect())

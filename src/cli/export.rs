@@ -83,7 +83,7 @@ fn key_file_of(zones: &[String], corefile: PathBuf) -> Result<PathBuf, Failure> 
 }
 
 /// The source of the history, for an existing folder to write to.
-fn asked_for<'a>(to: &Path, reading: &'a Reading) -> Result<Asked<'a>, Failure> {
+fn asked_for(to: &Path, reading: &Reading) -> Result<Asked, Failure> {
     fs::create_dir_all(to)
         .map_err(|error| Failure::unusable(format!("{}: {error}", to.display())))?;
     Ok(Asked::of(reading))
@@ -185,7 +185,7 @@ fn follow_export(zones: &[String], since: Option<String>, asking: &Asking) -> Re
             ..Follow::default()
         })
     };
-    let state = &asking.state.state;
+    let state = &asking.state.folder();
     follow(state, Output::Json, &request, &mut to_stdout)
 }
 
@@ -223,7 +223,7 @@ fn file_stem(zone: &str) -> String {
 }
 
 /// One version as a master file, `ZONE.SERIAL.zone`.
-fn write_version(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
+fn write_version(asked: &mut Asked, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
     let request = Request::Show {
         zone: zone.to_owned(),
         name: None,
@@ -240,7 +240,7 @@ fn write_version(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf
 }
 
 /// The whole history, `ZONE.ndjson`.
-fn write_history(asked: &mut Asked<'_>, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
+fn write_history(asked: &mut Asked, zone: &str, to: &Path) -> Result<PathBuf, Failure> {
     if zone.contains('@') {
         return Err(Failure::unusable(format!(
             "{zone}: --history writes the whole history; write ZONE without @"

@@ -86,7 +86,7 @@ pub fn verify(wanted: VerifyWanted) -> Result<(), Failure> {
 }
 
 /// A store that is to be verified.
-struct Store<'a> {
+struct Store {
     /// Only this zone.
     zone: Option<String>,
     anchors: Anchors,
@@ -94,10 +94,10 @@ struct Store<'a> {
     has_notes: bool,
     /// What is known to be good.
     sound: Sound,
-    asked: Asked<'a>,
+    asked: Asked,
 }
 
-impl Store<'_> {
+impl Store {
     /// Verifies the zones, and writes what was found.
     fn verify(mut self, output: Output, out: &mut dyn Write) -> Result<(), Failure> {
         let zones = match self.asked.parts(self.zone.clone()) {

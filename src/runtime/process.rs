@@ -6,6 +6,7 @@
 //! accepting, let transfers end, close the store. A second signal ends at once.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
-use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
+use directives::config::{Config, DebugLines, Loaded, Rejected, StateFolder, handler_metrics};
 use history::{ControlSocket, Past, PastNow, SandboxLine, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
@@ -24,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use writer::PlanChange;
 
-use crate::cli::args::{Configuration, Start, State};
+use crate::cli::args::{Configuration, Start};
 use crate::cli::commands::read;
 use crate::failure::{Failure, WriterEnded, one_line};
 use crate::plan::addresses::interface_addresses;
@@ -125,8 +126,8 @@ enum NotReloaded {
 }
 
 /// The sockets for questions of a server.
-fn control_sockets(state: &State, start: &Start) -> Result<Vec<ControlSocket>, Failure> {
-    let mut sockets = vec![ControlSocket::of_state(&state.state)];
+fn control_sockets(state: &Path, start: &Start) -> Result<Vec<ControlSocket>, Failure> {
+    let mut sockets = vec![ControlSocket::of_state(state)];
     if let (Some(path), Some(group)) = (&start.read_socket, &start.read_group) {
         let socket = ControlSocket::for_readers(path.clone(), group).map_err(|error| {
             Failure::unusable(format!("{error}; name another one with --read-group"))
@@ -141,7 +142,7 @@ impl Process {
     pub(crate) async fn start_and_wait(
         loaded: Loaded,
         configuration: &Configuration,
-        (state, start): (&State, &Start),
+        (state, start): (&Path, &Start),
         sandbox: SandboxLine,
     ) -> Result<(), Failure> {
         let sockets = control_sockets(state, start)?;
@@ -161,22 +162,22 @@ impl Process {
     async fn start(
         loaded: Loaded,
         configuration: &Configuration,
-        (state, start): (&State, &Start),
+        (state, start): (&Path, &Start),
         sockets: Vec<ControlSocket>,
         sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
         let config = loaded.config;
-        let mut ids = SecretIds::of(&state.state).context("the ids of secrets")?;
+        let mut ids = SecretIds::of(state).context("the ids of secrets")?;
         let (digest, text) = (ids.digest(&loaded.digest), ids.text(&loaded.text));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let reloads = ReloadsNow::new(Reloads::of(&state.state, &digest));
+        let reloads = ReloadsNow::new(Reloads::of(state, &digest));
         let plan = Plan::new(&config, &interface_addresses);
         let counts = handler_metrics();
         let requests = &counts.requests;
         let deployment = Deployment::new(plan, requests, &Deployment::default());
         let deployment = Arc::new(deployment);
         let mut serving = Serving::new(&clock, &counts, start.server_settings(), &config)?;
-        let first = serving.observe(&deployment, &state.state, sandbox);
+        let first = serving.observe(&deployment, state, sandbox);
         let observed: ObservedNow = Arc::new(ArcSwap::new(Arc::clone(&first)));
         let around = Surroundings {
             metrics: metrics_of(&observed, &serving, &reloads, &counts),
@@ -341,6 +342,10 @@ impl Process {
         tracing::info!("Reloading");
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
+        }
+        let state = |config| StateFolder::of(config).map(|it| &it.folder);
+        if state(&loaded.config) != state(&self.config) {
+            tracing::warn!("`state` changed: the folder stays until the next start");
         }
         let reloading = async {
             let ready = self.make_ready(loaded).await?;

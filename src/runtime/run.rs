@@ -22,6 +22,7 @@ use crate::runtime::sandbox::{self, Places};
 /// When the configuration, a socket or the state folder is not usable, or when a part failed.
 pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Result<(), Failure> {
     let loaded = load(configuration)?;
+    let state = &state.folder_with(&loaded.config);
     let mut errors = loaded
         .config
         .servers
@@ -37,11 +38,10 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
     let sandbox = match start.no_sandbox {
         true => sandbox::left_out(),
         false => {
-            Journal::create_folder(&state.state)
-                .map_err(|error| Failure::unusable(error.to_string()))?;
+            Journal::create_folder(state).map_err(|error| Failure::unusable(error.to_string()))?;
             let notes: Vec<PathBuf> = note_folders(&loaded.config).into_iter().collect();
             sandbox::enter(&Places {
-                state: &state.state,
+                state,
                 pidfile: start.pidfile.as_deref(),
                 read_socket: start.read_socket.as_deref(),
                 notes: &notes,

@@ -49,6 +49,7 @@ mod reload;
 mod rewrite;
 mod root;
 mod rrl;
+mod state;
 mod template;
 mod timeouts;
 mod tls;

@@ -140,6 +140,7 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::timeouts::Timeouts>(),
     directive::<crate::multisocket::Sockets>(),
     directive::<crate::reload::Reload>(),
+    directive::<crate::state::StateFolder>(),
     directive::<crate::nsid::Nsid>(),
     directive::<crate::cookies::Cookies>(),
     directive::<crate::rrl::Rrl>(),

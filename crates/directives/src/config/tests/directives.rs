@@ -465,6 +465,8 @@ fn the_process_and_its_listeners_are_told() {
         ),
         ("debug all", "1:7: debug: 'all' is one argument too many"),
         ("root", "1:1: root has no folder"),
+        ("state", "1:1: state has no folder"),
+        ("state a b", "1:9: state: 'b' is one argument too many"),
         ("pprof {\n cpu\n}", "2:2: pprof has no option 'cpu'"),
     ] {
         assert_eq!(faults(line), [want], "{line}");

@@ -3,7 +3,7 @@
 use dns::Name;
 
 use crate::config::tests::{check_problems, config, keys, warnings};
-use crate::config::{Overrides, parse_text};
+use crate::config::{Overrides, StateFolder, parse_text};
 
 #[test]
 fn the_port_belongs_to_its_own_key() {
@@ -130,6 +130,20 @@ fn ranges_become_reverse_zones() {
     }
     assert_eq!(keys("10.0.0.0/17")[0].len(), 128);
     assert_eq!(keys("10.1.2.0/27")[0].len(), 32);
+}
+
+#[test]
+fn a_process_has_one_state_folder() {
+    check_problems("a {\n state /s\n}\nb {\n state /s\n}\n", &[]);
+    check_problems(
+        "a {\n state /s\n}\nb {\n state /t\n}\n",
+        &[
+            "Corefile:5:2: state: /t is named here, and /s in Corefile:2:2; name one folder: the process has one",
+        ],
+    );
+    let config = config("a {\n log\n}\nb {\n state /s\n}\n");
+    let state = StateFolder::of(&config).unwrap();
+    assert_eq!(state.folder, std::path::Path::new("/s"));
 }
 
 #[test]
