@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use crate::support::fleet::Places;
+use crate::support::process::wait_for;
 use crate::support::secondary::{Key, Kind, Plan, Secondary};
 use crate::support::zonewright::Zonewright;
 use crate::support::{needs, ports};
@@ -65,6 +66,35 @@ fn doctor_finds_five_followers_well() {
         );
     }
     assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn doctor_names_the_key_that_a_secondary_has_while_keys_are_exchanged() {
+    if needs::lacks(&["bind"]) {
+        return;
+    }
+    let (bind, key) = (ports::free(), Key::example());
+    let secret = |name| format!("        secret {name} {} {}\n", key.secret, key.algorithm);
+    let transfer = format!(
+        "    tsig {{\n{}{}    }}\n    transfer {{\n        to 127.0.0.1:{bind} key new.key. old.key.\n    }}\n",
+        secret("new.key."),
+        secret("old.key."),
+    );
+    let mut zonewright = prepared(&transfer);
+    zonewright.start();
+    for has in ["old.key", "new.key"] {
+        let mut plan = Plan::new(zonewright.address(), &[ZONE]);
+        let printed = zonewright.emitted(Kind::Bind, ports::loopback(bind));
+        plan.emitted = Some(printed.replace("new.key", has));
+        let running = Secondary::start_on(Kind::Bind, &plan, bind);
+        let lines = wait_for("an OK", FOLLOW, String::new, || {
+            let output = doctor(&zonewright);
+            output.status.success().then(|| lines(&output))
+        });
+        let want = format!(", with the key {has}.");
+        assert!(lines.len() == 1 && lines[0].ends_with(&want), "{lines:?}");
+        drop(running);
+    }
 }
 
 #[test]

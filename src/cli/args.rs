@@ -385,6 +385,7 @@ pub struct LogWanted {
         short = 'n',
         long = "max-count",
         value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
         conflicts_with = "follow"
     )]
     pub count: Option<u64>,
@@ -904,11 +905,14 @@ mod tests {
             "zonewright status --state S --output json",
             "zonewright check -o json other",
             "zonewright render -c other -o json",
+            "zonewright emit powerdns -c other",
+            "zonewright emit bind9 -c other",
         ] {
             assert!(Cli::try_parse_from(args(line)).is_ok(), "{line}");
         }
-        let twice = "zonewright check -c one other";
-        assert!(Cli::try_parse_from(args(twice)).is_err(), "{twice}");
+        for wrong in ["zonewright check -c one other", "zonewright log -n 0"] {
+            assert!(Cli::try_parse_from(args(wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -75,9 +75,7 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
 
 /// Tries one zone at one secondary: the line, and whether all is well.
 fn visit(patient: &Patient, ours: &OurSerial<'_>, output: Output) -> (String, bool) {
-    let findings = probe(patient, ours, &SystemClock);
-    let key = patient.key.as_ref().map(|key| key.name());
-    let diagnosis = diagnose(&findings, key);
+    let diagnosis = diagnosis(patient, ours);
     let (is_well, message, fix) = match &diagnosis {
         Diagnosis::Well(text) => (true, text, None),
         Diagnosis::Ill { what, fix } => (false, what, Some(fix)),
@@ -96,6 +94,36 @@ fn visit(patient: &Patient, ours: &OurSerial<'_>, output: Output) -> (String, bo
         .to_string(),
     };
     (line, is_well)
+}
+
+/// The diagnosis with the first key of the line that is right, or else with its first.
+fn diagnosis(patient: &Patient, ours: &OurSerial<'_>) -> Diagnosis {
+    let with = |patient: &Patient| {
+        let findings = probe(patient, ours, &SystemClock);
+        let name = patient.key.as_ref().map(|key| key.name());
+        let named = name.filter(|_| !patient.other_keys.is_empty());
+        match (diagnose(&findings, name), named) {
+            (Diagnosis::Well(text), Some(name)) => {
+                Diagnosis::Well(format!("{text}, with the key {name}"))
+            }
+            (diagnosis, _) => diagnosis,
+        }
+    };
+    let first = with(patient);
+    if matches!(first, Diagnosis::Well(_)) {
+        return first;
+    }
+    let others = patient.other_keys.iter().map(|key| {
+        let key = Some(Arc::clone(key));
+        with(&Patient {
+            key,
+            ..patient.clone()
+        })
+    });
+    let well = others
+        .into_iter()
+        .find(|it| matches!(it, Diagnosis::Well(_)));
+    well.unwrap_or(first)
 }
 
 /// The serials of the server that runs with this state folder.
@@ -124,10 +152,13 @@ fn patients(config: &Config) -> Vec<Patient> {
                 if patients.iter().any(is_known) {
                     continue;
                 }
+                let named = to.keys.iter().filter_map(|name| key_of(block, name));
+                let mut keys = named.map(Arc::new);
                 patients.push(Patient {
                     zone: zone.clone(),
                     address: to.address,
-                    key: key_of(block, to).map(Arc::new),
+                    key: keys.next(),
+                    other_keys: keys.collect(),
                     source: transfer.source_for(to.address.ip()),
                     is_catalog: block.all::<Catalog>().any(|it| it.zone == *zone),
                 });
@@ -137,9 +168,8 @@ fn patients(config: &Config) -> Vec<Patient> {
     patients
 }
 
-/// The key that signs our messages to a secondary.
-fn key_of(block: &ServerBlock, to: &directives::config::Secondary) -> Option<Key> {
-    let name: &Name = to.keys.first()?;
+/// A key of this name.
+fn key_of(block: &ServerBlock, name: &Name) -> Option<Key> {
     let key = block.key(name)?;
     let algorithm: tsig::Algorithm = key.algorithm.as_str().parse().ok()?;
     Some(Key::new(&key.name, algorithm, key.secret.expose()))

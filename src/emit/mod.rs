@@ -25,12 +25,14 @@ pub const PLACEHOLDER: &str = "SECRET-IN-BASE64";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Software {
     /// BIND 9.18 or later.
+    #[value(alias = "bind9")]
     Bind,
     /// Knot DNS 3.1 or later.
     Knot,
     /// NSD 4.6 or later.
     Nsd,
     /// PowerDNS 4.7 or later.
+    #[value(alias = "powerdns")]
     Pdns,
     /// Unbound 1.17 or later.
     Unbound,

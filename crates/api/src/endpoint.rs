@@ -1,5 +1,7 @@
 //! The endpoints: one table, from which requests are read and the OpenAPI description is made.
 
+use std::num::NonZeroU64;
+
 use dns::Name;
 use history::{Request, Streamed};
 
@@ -276,8 +278,9 @@ pub static ENDPOINTS: &[Endpoint] = &[
 
 fn log(values: &Values) -> Result<Streamed, String> {
     let count = values.get("count").map(|text| {
-        let parsed = text.parse::<u64>();
-        parsed.map_err(|error| format!("count={text}: {error}; write a whole number"))
+        let parsed = text.parse::<NonZeroU64>();
+        let parsed = parsed.map_err(|error| format!("count={text}: {error}; write 1 or more"));
+        parsed.map(NonZeroU64::get)
     });
     Ok(Streamed::Request(Request::Log {
         zone: values.zone.as_ref().map(ToString::to_string),

@@ -93,7 +93,8 @@ fn what_is_no_question_is_refused_with_the_fix() {
         ("/v1/zones/z/show?at=1&at=2", "at is given twice"),
         ("/v1/zones/z/show?at=x%40held", "at: a moment has no @"),
         ("/v1/zones/z/diff?to=2", "the parameter from is missing"),
-        ("/v1/zones/z/log?count=many", "write a whole number"),
+        ("/v1/zones/z/log?count=many", "write 1 or more"),
+        ("/v1/zones/z/log?count=0", "write 1 or more"),
         ("/v1/status?all", "it takes none"),
     ] {
         let said = asked(target).expect_err(target);
