@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use corefile::quantity::go_duration;
-use directives::config::{Config, StateFolder};
+use directives::config::Config;
 use history::Output;
 use ops::telemetry::LogFormat;
 use rustix::fs::{Access, access};
@@ -157,7 +157,7 @@ impl State {
     /// The folder, for a command with this configuration.
     #[must_use]
     pub fn folder_with(&self, config: &Config) -> PathBuf {
-        let written = || StateFolder::of(config).map(|it| it.folder.clone());
+        let written = || config.state_folder().map(Path::to_owned);
         let named = self.state.clone().or_else(written);
         named.unwrap_or_else(|| self.folder())
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
-use directives::config::{Config, DebugLines, Loaded, Rejected, StateFolder, handler_metrics};
+use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
 use history::{ControlSocket, Past, PastNow, SandboxLine, serve_control};
 use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
@@ -343,8 +343,7 @@ impl Process {
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
-        let state = |config| StateFolder::of(config).map(|it| &it.folder);
-        if state(&loaded.config) != state(&self.config) {
+        if loaded.config.state_folder() != self.config.state_folder() {
             tracing::warn!("`state` changed: the folder stays until the next start");
         }
         let reloading = async {

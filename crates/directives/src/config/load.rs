@@ -20,6 +20,7 @@ use crate::config::checks::check_all;
 use crate::config::zone::{self, ZoneKey};
 use crate::config::{listener, registry, secret_words};
 use crate::root;
+use crate::state::StateFolder;
 use crate::tsig::shared_keys;
 
 /// The environment variable with the namespace of the server's pod.
@@ -86,6 +87,13 @@ impl fmt::Display for Rejected {
 impl std::error::Error for Rejected {}
 
 impl Config {
+    /// The state folder that a block names. All that name one name the same.
+    #[must_use]
+    pub fn state_folder(&self) -> Option<&Path> {
+        let mut named = self.servers.iter().filter_map(|block| block.get());
+        named.next().map(|it: &StateFolder| it.folder.as_path())
+    }
+
     /// The blocks that write a zone, in the order of the file. If there are several, they agree on its contents.
     pub fn blocks_of<'a>(&'a self, zone: &'a Name) -> impl Iterator<Item = &'a ServerBlock> {
         self.servers

@@ -74,7 +74,6 @@ pub use crate::rewrite::{
     RewriteField, RewriteRule, Variable, filled,
 };
 pub use crate::rrl::Rrl;
-pub use crate::state::StateFolder;
 pub use crate::template::Template;
 pub use crate::timeouts::Timeouts;
 pub use crate::tls::{ClientAuth, Tls};

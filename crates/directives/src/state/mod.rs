@@ -6,24 +6,15 @@ use corefile::parser::Statement;
 use corefile::place::{Place, Report};
 use dns::Name;
 
-use crate::config::Config;
 use crate::config::block::{Directive, ServerBlock};
 
 /// The state folder that the Corefile names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateFolder {
+pub(crate) struct StateFolder {
     /// Its place in the Corefile.
     place: Place,
     /// Where it is.
-    pub folder: PathBuf,
-}
-
-impl StateFolder {
-    /// That of a configuration.
-    #[must_use]
-    pub fn of(config: &Config) -> Option<&Self> {
-        config.servers.iter().find_map(|block| block.get())
-    }
+    pub(crate) folder: PathBuf,
 }
 
 impl Directive for StateFolder {

@@ -3,7 +3,7 @@
 use dns::Name;
 
 use crate::config::tests::{check_problems, config, keys, warnings};
-use crate::config::{Overrides, StateFolder, parse_text};
+use crate::config::{Overrides, parse_text};
 
 #[test]
 fn the_port_belongs_to_its_own_key() {
@@ -142,8 +142,7 @@ fn a_process_has_one_state_folder() {
         ],
     );
     let config = config("a {\n log\n}\nb {\n state /s\n}\n");
-    let state = StateFolder::of(&config).unwrap();
-    assert_eq!(state.folder, std::path::Path::new("/s"));
+    assert_eq!(config.state_folder(), Some(std::path::Path::new("/s")));
 }
 
 #[test]
