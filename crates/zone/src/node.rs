@@ -70,6 +70,11 @@ impl Node {
         }
         while !rest.is_empty() {
             let head = rest.get(..RRSET_HEAD)?;
+            let ttl = u32::from_be_bytes([head[2], head[3], head[4], head[5]]);
+            // Read as 0 it would be another byte with the same meaning, which no hash shows.
+            if ttl > Ttl::MAX.seconds() {
+                return None;
+            }
             let count = u32::from_be_bytes([head[6], head[7], head[8], head[9]]);
             let len = u32::from_be_bytes([head[10], head[11], head[12], head[13]]);
             let (mut data, after) =
@@ -412,6 +417,18 @@ mod tests {
         let apex = "z.".parse().unwrap();
         assert_eq!(node("WwW.z.").owner_wire(&apex), b"\x03WwW\x01z\x00");
         assert_eq!(node("WwW.z.").key(), node("www.z.").key());
+    }
+
+    #[test]
+    fn a_stored_node_whose_ttl_has_the_top_bit_is_refused() {
+        let node = node("www.z.");
+        let mut octets = node.as_octets().to_vec();
+        let ttl = octets
+            .windows(4)
+            .position(|it| it == [0, 0, 0, 20])
+            .unwrap();
+        octets[ttl] = 0x80;
+        assert!(Node::decode(&octets).is_none());
     }
 
     #[test]

@@ -376,9 +376,18 @@ impl<'a> Stream<'a> {
         self.take(len)
     }
 
+    /// Takes a TTL. One with the top bit is damaged: read as 0, as a reader of the wire has to, it would have the same meaning
+    /// as another byte.
+    pub(super) fn ttl(&mut self) -> Streamed<Ttl> {
+        let seconds = self.number32()?;
+        let is_ttl = seconds <= Ttl::MAX.seconds();
+        let ttl = is_ttl.then(|| Ttl::decode(seconds));
+        ttl.ok_or(StreamError::Damaged("a TTL is too large"))
+    }
+
     /// Takes a SOA and its serial.
     pub(super) fn soa(&mut self) -> Streamed<(Soa, Serial)> {
-        let ttl = Ttl::decode(self.number32()?);
+        let ttl = self.ttl()?;
         Soa::decode(self.counted()?, ttl).ok_or(StreamError::Damaged("a SOA is malformed"))
     }
 

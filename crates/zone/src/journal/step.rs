@@ -3,7 +3,7 @@
 //! A stream contains the whole step, including its causes; repeated strings are written once. A first step is written
 //! as the nodes of its version, like a snapshot.
 
-use dns::{Name, RrList, RrRef, Rtype, Serial, Soa, Ttl};
+use dns::{Name, RrList, RrRef, Rtype, Serial, Soa};
 
 use crate::journal::causes::{CauseTable, put_causes};
 use crate::journal::codec::{
@@ -147,7 +147,7 @@ pub(super) fn take_list(
         }
         let rtype = u16::try_from(stream.number()?)
             .map_err(|_| StreamError::Damaged("a type is too large"))?;
-        let ttl = Ttl::decode(stream.number32()?);
+        let ttl = stream.ttl()?;
         let tag = stream.number32()?;
         named(tag);
         let data = stream.counted()?;
