@@ -25,11 +25,15 @@ const KINDS: [&str; 5] = ["apiserver", "controllers", "openssl", "namespaces", "
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster for a page, in namespaces of the test.
-fn start() -> Cluster {
+/// A cluster for a page, in namespaces of this test. None where a program is missing, and outside of the namespaces, where
+/// the test runs again.
+fn start(test: &str, more_kinds: &[&str]) -> Option<Cluster> {
+    if needs::lacks(&[&KINDS, more_kinds].concat()) || !namespaces::is_inside(test) {
+        return None;
+    }
     let cluster = Cluster::start();
     namespaces::write_account(&cluster.api);
-    cluster
+    Some(cluster)
 }
 
 /// A shell of the cluster's administrator.
@@ -73,10 +77,9 @@ kubectl -n zonewright rollout status deployment/zonewright",
 fn the_commands_of_the_quickstart_with_a_cluster_print_what_it_says() {
     const TEST: &str =
         "cluster_manual::the_commands_of_the_quickstart_with_a_cluster_print_what_it_says";
-    if needs::lacks(&KINDS) || !namespaces::is_inside(TEST) {
+    let Some(cluster) = start(TEST, &[]) else {
         return;
-    }
-    let cluster = start();
+    };
     cluster.add_volume("one");
     let mut kubelet = Kubelet::new(&cluster);
     check_sections(
@@ -91,10 +94,9 @@ fn the_commands_of_the_quickstart_with_a_cluster_print_what_it_says() {
 fn the_command_of_alerts_prints_the_status_of_a_pod_beside_coredns() {
     const TEST: &str =
         "cluster_manual::the_command_of_alerts_prints_the_status_of_a_pod_beside_coredns";
-    if needs::lacks(&KINDS) || !namespaces::is_inside(TEST) {
+    let Some(cluster) = start(TEST, &[]) else {
         return;
-    }
-    let cluster = start();
+    };
     start_upstream();
     cluster.run_kubeadm();
     let mut kubelet = Kubelet::new(&cluster);
@@ -113,10 +115,9 @@ kubectl -n kube-system rollout status deployment/zonewright",
 #[test]
 fn the_commands_of_checking_read_a_note_from_a_config_map() {
     const TEST: &str = "cluster_manual::the_commands_of_checking_read_a_note_from_a_config_map";
-    if needs::lacks(&KINDS) || !namespaces::is_inside(TEST) {
+    let Some(cluster) = start(TEST, &[]) else {
         return;
-    }
-    let cluster = start();
+    };
     make_keys_in(cluster.folder());
     let lines = "    history {
         sign key.pem
@@ -136,10 +137,9 @@ fn the_commands_of_checking_read_a_note_from_a_config_map() {
 fn the_commands_of_the_history_api_read_with_a_token_and_with_a_certificate() {
     const TEST: &str =
         "cluster_manual::the_commands_of_the_history_api_read_with_a_token_and_with_a_certificate";
-    if needs::lacks(&[&KINDS[..], &["curl"]].concat()) || !namespaces::is_inside(TEST) {
+    let Some(cluster) = start(TEST, &["curl"]) else {
         return;
-    }
-    let cluster = start();
+    };
     let folder = cluster.folder();
     let hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
     fs::write(
@@ -214,10 +214,9 @@ fn start_with(folder: &Path, corefile: &str) -> Process {
 #[test]
 fn the_commands_of_install_bring_it_into_a_cluster_with_kustomize_and_with_helm() {
     const TEST: &str = "cluster_manual::the_commands_of_install_bring_it_into_a_cluster_with_kustomize_and_with_helm";
-    if needs::lacks(&[&KINDS[..], &["crds", "helm"]].concat()) || !namespaces::is_inside(TEST) {
+    let Some(cluster) = start(TEST, &["crds", "helm"]) else {
         return;
-    }
-    let cluster = start();
+    };
     install_definitions(&cluster.api);
     // The second one is for the chart: the first one is kept for the person who wants its content.
     cluster.add_volume("one");

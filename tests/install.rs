@@ -2,8 +2,7 @@
 //!
 //! `cargo build` gives the program under test: a build of a release takes minutes, and `tools/release` makes one.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,7 +12,7 @@ use crate::support::machine::Machine;
 use crate::support::page::{Shell, check_sections};
 use crate::support::process::{Process, wait_for};
 use crate::support::product::copy_folder;
-use crate::support::tree::{Tree, VERSION, run, shell};
+use crate::support::tree::{Tree, VERSION, run, shell, write_script};
 use crate::support::{needs, ports};
 
 const PAGE: &str = "docs/install.md";
@@ -34,11 +33,6 @@ esac
 const EDITOR: &str = "#!/bin/sh
 exec sed -i 's,kubeconfig /etc/zonewright/kubeconfig,manifests /etc/zonewright/cluster,' \"$1\"
 ";
-
-fn write_script(file: &Path, text: &str) {
-    fs::write(file, text).expect("it is ours");
-    fs::set_permissions(file, Permissions::from_mode(0o755)).expect("it is ours");
-}
 
 /// The source, and a shell in its folder.
 fn source() -> (Tree, TempDir, Shell) {

@@ -766,6 +766,8 @@ fn flag_value(arg: &str, flag: &str) -> Option<Option<String>> {
 
 #[cfg(test)]
 mod tests {
+    use directives::config::{Overrides, parse_text};
+
     use super::*;
 
     /// Splits a command line.
@@ -923,6 +925,19 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         for none in [file, system.path().join("nothing")] {
             assert_eq!(default_folder(&none), Path::new("./state"));
+        }
+    }
+
+    #[test]
+    fn the_option_names_the_state_folder_before_the_corefile() {
+        let overrides = Overrides { default_port: 53 };
+        let text = "a {\n state /written\n}\n";
+        let loaded = parse_text("Corefile", text, &overrides, &|_| None).unwrap();
+        for (given, want) in [(Some("/given"), "/given"), (None, "/written")] {
+            let state = State {
+                state: given.map(PathBuf::from),
+            };
+            assert_eq!(state.folder_with(&loaded.config), Path::new(want));
         }
     }
 }

@@ -39,9 +39,10 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
         let message = "the Corefile names no secondary: write transfer { to ADDRESS }";
         return Err(Failure::unusable(message));
     }
-    let mut by_address: BTreeMap<SocketAddr, Vec<&Patient>> = BTreeMap::new();
-    for patient in &patients {
-        by_address.entry(patient.address).or_default().push(patient);
+    let mut by_address: BTreeMap<SocketAddr, Vec<&Tries>> = BTreeMap::new();
+    for tries in &patients {
+        let address = tries.first.address;
+        by_address.entry(address).or_default().push(tries);
     }
     // A secondary that does not answer delays no other.
     let lines: Vec<(String, bool)> = std::thread::scope(|scope| {
@@ -74,13 +75,13 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
 }
 
 /// Tries one zone at one secondary: the line, and whether all is well.
-fn visit(patient: &Patient, ours: &OurSerial<'_>, output: Output) -> (String, bool) {
-    let diagnosis = diagnosis(patient, ours);
+fn visit(tries: &Tries, ours: &OurSerial<'_>, output: Output) -> (String, bool) {
+    let diagnosis = tries.diagnosis(ours);
     let (is_well, message, fix) = match &diagnosis {
         Diagnosis::Well(text) => (true, text, None),
         Diagnosis::Ill { what, fix } => (false, what, Some(fix)),
     };
-    let Patient { zone, address, .. } = patient;
+    let Patient { zone, address, .. } = &tries.first;
     let line = match output {
         Output::Text => format!("{zone} at {address}: {diagnosis}"),
         Output::Json => json!({
@@ -96,34 +97,37 @@ fn visit(patient: &Patient, ours: &OurSerial<'_>, output: Output) -> (String, bo
     (line, is_well)
 }
 
-/// The diagnosis with the first key of the line that is right, or else with its first.
-fn diagnosis(patient: &Patient, ours: &OurSerial<'_>) -> Diagnosis {
-    let with = |patient: &Patient| {
-        let findings = probe(patient, ours, &SystemClock);
-        let name = patient.key.as_ref().map(|key| key.name());
-        let named = name.filter(|_| !patient.other_keys.is_empty());
-        match (diagnose(&findings, name), named) {
-            (Diagnosis::Well(text), Some(name)) => {
-                Diagnosis::Well(format!("{text}, with the key {name}"))
-            }
-            (diagnosis, _) => diagnosis,
+/// One zone at one secondary, with each key that it may have while keys are exchanged.
+struct Tries {
+    /// With the first key of its line, if there is one.
+    first: Patient,
+    /// With the others.
+    others: Vec<Patient>,
+}
+
+impl Tries {
+    /// The diagnosis with the first key that the secondary takes. If it takes none, that with the first.
+    fn diagnosis(&self, ours: &OurSerial<'_>) -> Diagnosis {
+        let examine = |patient: &Patient| {
+            let findings = probe(patient, ours, &SystemClock);
+            let key = patient.key.as_ref().map(|key| key.name());
+            let named = key.filter(|_| !self.others.is_empty());
+            let diagnosis = match (diagnose(&findings, key), named) {
+                (Diagnosis::Well(text), Some(key)) => {
+                    Diagnosis::Well(format!("{text}, with the key {key}"))
+                }
+                (diagnosis, _) => diagnosis,
+            };
+            (diagnosis, findings.refuses_key())
+        };
+        let (first, is_refused) = examine(&self.first);
+        if !is_refused {
+            return first;
         }
-    };
-    let first = with(patient);
-    if matches!(first, Diagnosis::Well(_)) {
-        return first;
+        let mut others = self.others.iter().map(examine);
+        let taken = others.find(|(_, is_refused)| !is_refused);
+        taken.map_or(first, |(diagnosis, _)| diagnosis)
     }
-    let others = patient.other_keys.iter().map(|key| {
-        let key = Some(Arc::clone(key));
-        with(&Patient {
-            key,
-            ..patient.clone()
-        })
-    });
-    let well = others
-        .into_iter()
-        .find(|it| matches!(it, Diagnosis::Well(_)));
-    well.unwrap_or(first)
 }
 
 /// The serials of the server that runs with this state folder.
@@ -140,27 +144,30 @@ fn our_serials(state: &Path) -> Option<BTreeMap<String, u32>> {
 }
 
 /// Each zone at each secondary, in the order of the Corefile.
-fn patients(config: &Config) -> Vec<Patient> {
-    let mut patients: Vec<Patient> = Vec::new();
+fn patients(config: &Config) -> Vec<Tries> {
+    let mut patients: Vec<Tries> = Vec::new();
     for block in &config.servers {
         for zone in block.zones_written() {
             let Some(transfer) = block.for_zone::<Transfer>(zone) else {
                 continue;
             };
             for to in &transfer.secondaries {
-                let is_known = |it: &Patient| it.zone == *zone && it.address == to.address;
+                let is_known =
+                    |Tries { first: it, .. }: &Tries| it.zone == *zone && it.address == to.address;
                 if patients.iter().any(is_known) {
                     continue;
                 }
-                let named = to.keys.iter().filter_map(|name| key_of(block, name));
-                let mut keys = named.map(Arc::new);
-                patients.push(Patient {
+                let with = |key: Option<Key>| Patient {
                     zone: zone.clone(),
                     address: to.address,
-                    key: keys.next(),
-                    other_keys: keys.collect(),
+                    key: key.map(Arc::new),
                     source: transfer.source_for(to.address.ip()),
                     is_catalog: block.all::<Catalog>().any(|it| it.zone == *zone),
+                };
+                let mut keys = to.keys.iter().filter_map(|name| key_of(block, name));
+                patients.push(Tries {
+                    first: with(keys.next()),
+                    others: keys.map(|key| with(Some(key))).collect(),
                 });
             }
         }

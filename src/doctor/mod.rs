@@ -85,6 +85,18 @@ pub struct Findings {
     pub is_catalog: bool,
 }
 
+impl Findings {
+    /// Whether it does not take the key for this zone.
+    #[must_use]
+    pub fn refuses_key(&self) -> bool {
+        let Reached::Answered(notify) = &self.notify else {
+            return false;
+        };
+        let is_unsigned = notify.rcode == Rcode::NOERROR && !notify.is_signed;
+        [BADSIG, BADKEY].contains(&notify.tsig_error) || is_unsigned
+    }
+}
+
 /// A finding: one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Diagnosis {
@@ -108,6 +120,10 @@ impl fmt::Display for Diagnosis {
     }
 }
 
+/// TSIG errors (RFC 8945 section 3).
+const BADSIG: u16 = 16;
+const BADKEY: u16 = 17;
+const BADTIME: u16 = 18;
 /// Clocks may differ by so many seconds before it is said (RFC 8945 section 10 allows 300).
 const CLOCK_SECONDS: i64 = 60;
 
@@ -186,15 +202,15 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
     let fix = "set both clocks by NTP: TSIG allows 300 s";
     match notify.tsig_error {
         0 => {}
-        16 => {
+        BADSIG => {
             let fix = "give both sides the same secret: see zonewright emit --with-secrets";
             return Some(ill(format!("key {key}: BADSIG, another secret"), fix));
         }
-        17 => {
+        BADKEY => {
             let fix = "add the key there under this name and algorithm: see zonewright emit";
             return Some(ill(format!("key {key}: BADKEY, it has no such key"), fix));
         }
-        18 => {
+        BADTIME => {
             let said = notify
                 .clock_ahead
                 .map_or_else(String::new, |it| format!(", {}", clock(it)));

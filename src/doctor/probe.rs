@@ -25,7 +25,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(250);
 const NOTIFY: u16 = 4 << 11;
 
 /// One zone at one secondary.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Patient {
     /// The zone.
     pub zone: Name,
@@ -33,8 +33,6 @@ pub struct Patient {
     pub address: SocketAddr,
     /// The key that signs our messages to it.
     pub key: Option<Arc<Key>>,
-    /// The further keys of its line: it may have one of them while keys are exchanged.
-    pub other_keys: Vec<Arc<Key>>,
     /// Where they leave from.
     pub source: Option<IpAddr>,
     /// The zone is a catalog, which a secondary need not read, nor show.

@@ -254,7 +254,6 @@ fn badtime_tells_how_far_the_clocks_differ() {
         zone: "z.".parse().unwrap(),
         address,
         key: Some(Arc::new(key())),
-        other_keys: Vec::new(),
         source: None,
         is_catalog: false,
     };
@@ -295,7 +294,6 @@ fn probed(serials: &[u32], on_connection: OnConnection, ours: &OurSerial<'_>) ->
         zone: "z.".parse().unwrap(),
         address,
         key: None,
-        other_keys: Vec::new(),
         source: None,
         is_catalog: false,
     };
@@ -370,7 +368,6 @@ fn probed_catalog(signs: bool) -> Findings {
         zone: "catalog.".parse().unwrap(),
         address,
         key: Some(Arc::new(key())),
-        other_keys: Vec::new(),
         source: None,
         is_catalog: true,
     };

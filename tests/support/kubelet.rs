@@ -4,8 +4,7 @@
 //! `kubectl exec` runs a command with the same files. Pods listen on port 53 of one network, so only one server runs at a time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use tempfile::TempDir;
 use super::apiserver::Refusal;
 use super::cluster::Cluster;
 use super::process::Process;
+use super::tree::{run, write_script};
 use super::zonewright::http;
 use super::{namespaces, needs};
 
@@ -356,18 +356,4 @@ fn unmount(places: &[String]) {
     for place in places.iter().rev() {
         run(Command::new("umount").arg(place));
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().expect("the program is there");
-    assert!(output.status.success(), "{command:?}: {output:?}");
-}
-
-fn write_script(file: &Path, text: &str) {
-    fs::create_dir_all(file.parent().expect("a folder")).expect("it can be made");
-    // Nobody may run a half of it.
-    let next = file.with_file_name(".next");
-    fs::write(&next, text).expect("it is ours");
-    fs::set_permissions(&next, Permissions::from_mode(0o755)).expect("it is ours");
-    fs::rename(next, file).expect("it is ours");
 }

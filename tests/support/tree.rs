@@ -1,6 +1,7 @@
 //! This tree in a repository of its own, for what is built from a commit.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -20,6 +21,15 @@ pub fn shell(line: &str, arguments: &[&Path]) -> String {
     run(Command::new("sh")
         .args(["-euc", line, "sh"])
         .args(arguments))
+}
+
+/// Makes a program of a script. Nobody can run a half of it.
+pub fn write_script(file: &Path, text: &str) {
+    fs::create_dir_all(file.parent().expect("a folder")).expect("it can be made");
+    let next = file.with_file_name(".next");
+    fs::write(&next, text).expect("it is ours");
+    fs::set_permissions(&next, Permissions::from_mode(0o755)).expect("it is ours");
+    fs::rename(next, file).expect("it is ours");
 }
 
 /// This tree in a repository of its own, in one commit, with a changelog that has a section of its version.

@@ -28,7 +28,7 @@ pub(super) fn write(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let shown = Shown::version(past, zone, seq, name)?;
+    let shown = Shown::version(past, zone, seq, name, output)?;
     let contents = contents_at(past, zone, seq, name)?;
     let mut records = Vec::new();
     each_record(&contents, shown.serial, |rr| {

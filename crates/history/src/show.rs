@@ -23,7 +23,7 @@ pub(super) fn write(
     if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
         return write_absence(past, zone, seq, name, output, out);
     }
-    let shown = Shown::version(past, zone, seq, name)?;
+    let shown = Shown::version(past, zone, seq, name, output)?;
     if output == Output::Text {
         let (serial, time) = (shown.serial, TimeText(shown.time_ms));
         match name {
@@ -43,22 +43,26 @@ pub(super) struct Shown<'a> {
     pub(super) serial: Serial,
     /// Milliseconds since 1970 UTC.
     pub(super) time_ms: u64,
-    /// `None` where it has no hashes.
+    /// `None` where it has no hashes, and for a text.
     pub(super) hash: Option<Hash>,
     /// Whether it waits to be a version: serial and time are those of the served version and of the answer.
     pub(super) is_waiting: bool,
 }
 
 impl<'a> Shown<'a> {
-    /// A version of the history, of which all or one name is shown.
+    /// A version of the history, of which all or one name is shown. The text has no hash, and none is looked up for it.
     pub(super) fn version(
         past: &dyn Past,
         zone: &'a Name,
         seq: u64,
         name: Option<&Name>,
+        output: Output,
     ) -> Result<Self, AuditError> {
         let (serial, time_ms) = past.moment(zone, seq)?;
-        let link = past.step_of(zone, seq, name.unwrap_or(zone))?.step.link;
+        let link = match output {
+            Output::Text => None,
+            Output::Json => past.step_of(zone, seq, name.unwrap_or(zone))?.step.link,
+        };
         Ok(Self {
             zone,
             serial,

@@ -574,12 +574,11 @@ fn reset_text(reset: &ResetLine) -> String {
 
 fn secondary_text(line: &SecondaryLine) -> String {
     let serial = |serial: Option<u32>| serial.map_or("nothing".to_owned(), |s| s.to_string());
+    let versions = |lag| if lag == 1 { "version" } else { "versions" };
     let lag = match (line.lag_versions, line.lag_seconds) {
         (Some(0), _) => "up to date".to_owned(),
-        (Some(1), Some(seconds)) => format!("1 version behind, for {seconds} s"),
-        (Some(1), None) => "1 version behind".to_owned(),
-        (Some(lag), Some(seconds)) => format!("{lag} versions behind, for {seconds} s"),
-        (Some(lag), None) => format!("{lag} versions behind"),
+        (Some(lag), Some(seconds)) => format!("{lag} {} behind, for {seconds} s", versions(lag)),
+        (Some(lag), None) => format!("{lag} {} behind", versions(lag)),
         (None, Some(seconds)) => {
             format!("behind by an unknown number of versions, for {seconds} s")
         }

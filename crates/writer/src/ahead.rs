@@ -62,10 +62,10 @@ impl Ahead {
             return answer(vec![asked], &Err(refusal));
         }
         // The next serial is above it, and no secondary would take it for a later one.
-        if own.is_some_and(|own| own.up_to(serial) == Serial::MAX_STEP) {
-            let apex = zone.apex();
-            let most = own.map_or(serial, |own| own.next(Serial::MAX_STEP - 1));
-            let refusal = format!("{apex} can go up to serial {most}, and not above {serial}");
+        if let Some(own) = own.filter(|own| own.up_to(serial) == Serial::MAX_STEP) {
+            let (apex, most) = (zone.apex(), own.next(Serial::MAX_STEP - 1));
+            let refusal =
+                format!("{apex} has serial {own}, and {most} is the largest that it can go above");
             return answer(vec![asked], &Err(refusal));
         }
         self.ordered = later(self.ordered, serial);

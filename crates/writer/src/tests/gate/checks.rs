@@ -61,7 +61,7 @@ fn an_operator_advances_a_zone_with_a_change_too_and_is_its_cause() {
     let farthest = own.wrapping_add(Serial::MAX_STEP);
     let mut refused = order(&mut subject, farthest, "nobody");
     let refusal = refused.try_recv().unwrap().unwrap_err();
-    let most = format!("up to serial {}", farthest.wrapping_sub(1));
+    let most = format!("and {} is the largest", farthest.wrapping_sub(1));
     assert!(refusal.contains(&most), "{refusal}");
     // Two orders and a change of the cluster are one version.
     let answers = [(own + 500, "ann"), (own + 900, "bob")]
