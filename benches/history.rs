@@ -22,6 +22,7 @@ mod readers;
 #[path = "history/versions.rs"]
 mod versions;
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,7 @@ use zone::journal::{CutLimits, Journal, Reader, Retention, WallClock};
 use zone::{Version, ZoneSet};
 use zonewright::runtime::StoredPast;
 
+use readers::Order;
 use versions::{Random, START_MS, STEP_MS, Zone};
 
 /// As in the server: without it nothing is given back to the system.
@@ -46,7 +48,9 @@ const ASKS: usize = 200;
 /// Commits that are measured, if `HISTORY_COMMITS` does not say it.
 const COMMITS: u64 = 2000;
 /// How often commits with and without a thousand readers take turns.
-const TURNS: usize = 4;
+const TURNS: usize = 8;
+/// Tells a process that it serves a history, and of how many versions and names.
+const SERVER: &str = "HISTORY_SERVER";
 /// Versions in one commit while the history is made.
 const AT_ONCE: usize = 10;
 
@@ -273,28 +277,62 @@ fn beside_readers(zone: &mut Zone, journal: &mut Journal, past: &StoredPast) {
     commits(zone, journal, "commit, nobody asks, again");
 }
 
-/// Commits beside a thousand readers who ask again and again.
+/// Commits beside a thousand readers who ask again and again: of this history, and of one in another process.
 fn beside_a_thousand(zone: &mut Zone, journal: &mut Journal) {
     let past = Arc::new(past_of(journal.reader(), &zone.version()));
     let library = readers::Library::open(past);
-    let about = (zone.seq(), zone.names());
-    for (what, is_https) in [("socket", false), ("https", true)] {
+    let (versions, names) = (zone.seq(), zone.names());
+    let order = serde_json::to_string(&(versions, names)).unwrap();
+    let mut server = readers::Child::start(SERVER, &order);
+    let others: readers::Place = serde_json::from_str(&server.next_line()).unwrap();
+    for (what, is_https) in [("the socket", false), ("HTTPS", true)] {
+        let order = |place| Order {
+            is_https,
+            versions,
+            names,
+            place,
+        };
+        let orders = [order(library.place()), order(others.clone())];
+        let (mut alone, mut beside) = (Vec::new(), [Vec::new(), Vec::new()]);
+        let mut answers = [0; 2];
         // By turns, as the machine has its moods.
-        let (mut alone, mut beside, mut answers) = (Vec::new(), Vec::new(), 0);
         for _ in 0..TURNS {
             alone.append(&mut commit_times(zone, journal));
-            answers += library.beside_readers(is_https, about, || {
-                beside.append(&mut commit_times(zone, journal));
-            });
+            for (order, (times, answers)) in orders.iter().zip(beside.iter_mut().zip(&mut answers))
+            {
+                *answers += order.beside(|| times.append(&mut commit_times(zone, journal)));
+            }
         }
         line("commit, nobody asks", alone);
-        line(
-            &format!("commit, {} readers over the {what}", readers::READERS),
-            beside,
-        );
-        println!("{:<44} {answers} answers meanwhile", "");
+        for ((whom, times), answers) in ["us", "others"].into_iter().zip(beside).zip(answers) {
+            let what = format!("commit, {} ask {whom} over {what}", readers::READERS);
+            line(&what, times);
+            println!("{:<44} {answers} answers meanwhile", "");
+        }
     }
     library.close();
+    server.end();
+}
+
+/// Makes a history and serves it until the input ends, if this process is another server.
+fn serve_if_ordered() -> bool {
+    let Ok(order) = std::env::var(SERVER) else {
+        return false;
+    };
+    let (versions, names): (u64, versions::Names) = serde_json::from_str(&order).unwrap();
+    // As the server's threads that answer.
+    lower_priority();
+    let dir = tempfile::TempDir::new_in(".").unwrap();
+    let (mut journal, _) = Journal::open(dir.path(), Arc::new(|| START_MS)).unwrap();
+    let mut zone = Zone::new(&mut journal, names.records());
+    make(&mut zone, &mut journal, versions);
+    let past = Arc::new(past_of(journal.reader(), &zone.version()));
+    let library = readers::Library::open(past);
+    println!("{}", serde_json::to_string(&library.place()).unwrap());
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    library.close();
+    journal.close().unwrap();
+    true
 }
 
 /// Versions come and go until what is kept has been replaced many times: what the disk holds then.
@@ -442,7 +480,7 @@ fn kept_whole(state: &Path, clock: &WallClock, versions: u64, records: u64) {
 }
 
 fn main() {
-    if readers::read_if_ordered() {
+    if readers::read_if_ordered() || serve_if_ordered() {
         return;
     }
     let (versions, records) = (

@@ -2,12 +2,13 @@
 //!
 //! Each reader asks, waits for the answer, and asks again a second later. The readers stand for other machines: they are
 //! threads of a process of their own, which runs only while nothing else wants the core (`SCHED_IDLE`). What the server does
-//! for them has its usual priority.
+//! for them has its usual priority. They still take caches and time of the machine's host from a commit. What that costs
+//! is measured too: commits beside readers of another server, a process with a history of its own.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -133,34 +134,13 @@ impl Library {
         }
     }
 
-    /// Does something beside a thousand readers of these versions and names; gives the number of answers meanwhile.
-    pub(crate) fn beside_readers(
-        &self,
-        is_https: bool,
-        (versions, names): (u64, Names),
-        work: impl FnOnce(),
-    ) -> u64 {
-        let order = Order {
-            versions,
-            names,
+    /// Where readers find it.
+    pub(crate) fn place(&self) -> Place {
+        Place {
             state: self.state.path().to_owned(),
-            https: is_https.then(|| (self.address, self.certificate.clone())),
-        };
-        let mut readers = Command::new(std::env::current_exe().unwrap())
-            .env(ORDER, serde_json::to_string(&order).unwrap())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (input, output) = (readers.stdin.take().unwrap(), readers.stdout.take());
-        let mut output = BufReader::new(output.unwrap()).lines();
-        let mut next = || output.next().unwrap().unwrap();
-        next();
-        work();
-        drop(input);
-        let answers = next().parse().unwrap();
-        assert!(readers.wait().unwrap().success());
-        answers
+            address: self.address,
+            certificate: self.certificate.clone(),
+        }
     }
 
     /// Ends it.
@@ -172,15 +152,73 @@ impl Library {
     }
 }
 
-/// What readers do.
-#[derive(Serialize, Deserialize)]
-struct Order {
-    versions: u64,
-    names: Names,
+/// Where a history is read.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Place {
     /// The folder of the control socket.
     state: PathBuf,
-    /// The address and the certificate of the server, unless they ask over the socket.
-    https: Option<(SocketAddr, Vec<u8>)>,
+    address: SocketAddr,
+    /// That of the server, in DER.
+    certificate: Vec<u8>,
+}
+
+/// What readers do.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) is_https: bool,
+    pub(crate) versions: u64,
+    pub(crate) names: Names,
+    pub(crate) place: Place,
+}
+
+impl Order {
+    /// Does something beside a thousand readers; gives the number of answers meanwhile.
+    pub(crate) fn beside(&self, work: impl FnOnce()) -> u64 {
+        let order = serde_json::to_string(self).unwrap();
+        let mut readers = Child::start(ORDER, &order);
+        readers.next_line();
+        work();
+        readers.end().parse().unwrap()
+    }
+}
+
+/// A process of this program that has an order, and works until its input ends.
+pub(crate) struct Child {
+    process: process::Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Child {
+    pub(crate) fn start(name: &str, order: &str) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .env(name, order)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (process.stdin.take(), process.stdout.take());
+        Self {
+            process,
+            input: input.unwrap(),
+            output: BufReader::new(output.unwrap()).lines(),
+        }
+    }
+
+    /// What it says next. What is indented is about the making of a history.
+    pub(crate) fn next_line(&mut self) -> String {
+        let is_said = |line: &String| !line.starts_with(' ');
+        let mut lines = self.output.by_ref().map(Result::unwrap);
+        lines.find(is_said).unwrap()
+    }
+
+    /// Ends it; gives its last line.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.input);
+        let last = self.output.by_ref().map(Result::unwrap).last();
+        assert!(self.process.wait().unwrap().success());
+        last.unwrap_or_default()
+    }
 }
 
 /// Reads until the input ends, if this process is the readers. Writes a line when all have asked once, and one with the
@@ -191,10 +229,9 @@ pub(crate) fn read_if_ordered() -> bool {
     };
     let order: Order = serde_json::from_str(&order).unwrap();
     run_only_when_idle();
-    let client = order.https.as_ref().map(|(address, certificate)| {
-        let authority = CertificateDer::from(certificate.clone());
-        (*address, client(authority))
-    });
+    let place = order.place;
+    let authority = CertificateDer::from(place.certificate);
+    let client = order.is_https.then(|| (place.address, client(authority)));
     let asked = AtomicU64::new(0);
     let read = |number: u64| {
         let https = client.as_ref();
@@ -207,7 +244,7 @@ pub(crate) fn read_if_ordered() -> bool {
             );
             let is_answered = match &mut https {
                 Some(https) => https.ask(number, &at, &name),
-                None => ask_socket(&order.state, &at, &name),
+                None => ask_socket(&place.state, &at, &name),
             };
             asked.fetch_add(u64::from(is_answered), Ordering::Relaxed);
             std::thread::sleep(PAUSE);
@@ -225,7 +262,7 @@ pub(crate) fn read_if_ordered() -> bool {
         println!();
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         println!("{}", asked.load(Ordering::Relaxed) - before);
-        std::process::exit(0);
+        process::exit(0);
     });
     true
 }

@@ -50,6 +50,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// Their records.
+    pub(crate) const fn records(&self) -> u64 {
+        self.owners * EACH
+    }
+
     /// One of all.
     pub(crate) fn any(&self, random: &mut Random) -> String {
         name_of(BUSY.min(self.owners - 1) + random.below(self.owners - BUSY.min(self.owners - 1)))
