@@ -226,6 +226,10 @@ impl Shell {
 
     /// Starts a shell in a folder. `bash` may be a program that starts it elsewhere.
     pub fn run_in(folder: &Path, mut bash: Command) -> Self {
+        // What a `make test` around this says to the `make` of a page: that it is not the first.
+        for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS"] {
+            bash.env_remove(name);
+        }
         let mut bash = bash
             .current_dir(folder)
             .stdin(Stdio::piped())
