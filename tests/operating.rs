@@ -42,18 +42,26 @@ fn a_corefile_is_reloaded_when_an_operator_says_so_and_a_bad_one_is_refused_with
     assert!(site.ask(&["show", ZONE]).contains(" 17 IN A "));
     site.write(
         "Corefile",
-        &good.replace("ttl 5", "ttl 17\n        nonsense"),
+        &good.replace("ttl 5", "ttl 17\n        nonsense\n        more"),
     );
     let (code, text) = told(&site, &["reload"]);
     assert_eq!(code, Some(2), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
     assert!(
-        text.contains("Corefile:6:9") && text.contains("stays in use"),
+        lines[0].starts_with("Corefile:6:9: ") && lines[1].starts_with("Corefile:7:9: "),
         "{text}"
+    );
+    assert_eq!(lines[2..], ["The configuration before it stays in use"]);
+    let status = site.ask(&["status"]);
+    assert!(
+        status.contains("the last Corefile is not in use: Corefile:6:9: "),
+        "{status}"
     );
     assert!(wire::serial(site.dns, ZONE).is_some(), "it goes on");
     site.write("Corefile", &good);
     let json = site.ask(&["reload", "--output", "json"]);
     assert_eq!(json, "{\"reloaded\":true,\"schema\":1}\n");
+    assert!(!site.ask(&["status"]).contains("not in use"));
     assert!(
         server.log().contains("over the control socket"),
         "{}",

@@ -355,7 +355,7 @@ pub struct OrderWanted {
     /// Why: stored with the version and shown by `log`, `blame` and `status`. `require_reason` of `history` demands it.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Do not ask first. On a terminal a freeze, a rollback or a release of a zone with more than 50 records has to be confirmed.
+    /// Do not ask first. On a terminal a freeze, a rollback or a release of a zone with more than 50 records has to be confirmed, and an `advance` while a secondary lacks the last serial.
     #[arg(long)]
     pub yes: bool,
     /// Where to ask.
@@ -696,7 +696,10 @@ pub fn translate(args: Vec<String>) -> Translated {
         let mut flags = WITHOUT_VALUE.iter();
         flags.find(|flag| flag_value(arg, flag).is_some()).copied()
     };
-    // `--version` of ours prints the same.
+    // `--version` of ours prints the same, and so does its short form.
+    if args.get(1).is_some_and(|arg| arg == "-V") {
+        return Translated::Version;
+    }
     let is_coredns = |arg: &String| with_value(arg).is_some() || without_value(arg).is_some();
     // `--log-format FORMAT` may be before a command of ours, too: what follows it decides.
     let first = match args.get(1).map(String::as_str) {
@@ -824,6 +827,7 @@ mod tests {
         }
         let other = |line: &str| translate(args(line));
         assert_eq!(other("zonewright -version"), Translated::Version);
+        assert_eq!(other("zonewright -V"), Translated::Version);
         assert_eq!(other("zonewright -conf F -plugins"), Translated::Plugins);
         for line in ["zonewright -conf F extra", "zonewright -conf"] {
             assert!(matches!(other(line), Translated::Wrong(_)), "{line}");

@@ -343,11 +343,11 @@ pub fn stop(asking: &Asking) -> Result<(), Failure> {
 /// # Errors
 /// When no server runs, or the order is not possible.
 pub fn hold(zone: String, order: OrderText, wanted: &HoldWanted) -> Result<(), Failure> {
-    confirm(&zone, &order, wanted)?;
     let HoldWanted {
         with_reverse,
         order: who,
     } = wanted;
+    confirm(&zone, &order, who, *with_reverse)?;
     let request = Request::Order {
         zone,
         order,
@@ -362,9 +362,11 @@ pub fn hold(zone: String, order: OrderText, wanted: &HoldWanted) -> Result<(), F
 /// # Errors
 /// When no server runs, or the order is not possible.
 pub fn advance(zone: String, serial: u32, wanted: &OrderWanted) -> Result<(), Failure> {
+    let order = OrderText::Advance { serial };
+    confirm(&zone, &order, wanted, false)?;
     let request = Request::Order {
         zone,
-        order: OrderText::Advance { serial },
+        order,
         reason: wanted.reason.clone(),
         with_reverse: false,
     };

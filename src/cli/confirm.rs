@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use dns::Name;
 use history::{OrderText, Output, Question, Request, Status, ask};
 
-use crate::cli::args::HoldWanted;
+use crate::cli::args::OrderWanted;
 use crate::failure::Failure;
 
 /// Orders about a zone with more records than this are confirmed.
@@ -15,9 +15,14 @@ const RECORDS_UNASKED: usize = 50;
 ///
 /// # Errors
 /// When the answer is no.
-pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &HoldWanted) -> Result<(), Failure> {
+pub(crate) fn confirm(
+    zone: &str,
+    order: &OrderText,
+    wanted: &OrderWanted,
+    with_reverse: bool,
+) -> Result<(), Failure> {
     let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if wanted.order.yes || !is_person {
+    if wanted.yes || !is_person {
         return Ok(());
     }
     let mut text = Vec::new();
@@ -25,7 +30,7 @@ pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &HoldWanted) -> Res
         request: Request::Standing,
         output: Output::Json,
     };
-    let answered = ask(&wanted.order.asking.state.folder(), &question, &mut text);
+    let answered = ask(&wanted.asking.state.folder(), &question, &mut text);
     let status = match answered {
         Some(Ok(())) => serde_json::from_slice::<Status>(&text).ok(),
         // The order itself says why there is no answer.
@@ -34,7 +39,7 @@ pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &HoldWanted) -> Res
     let Some(what) = status.and_then(|status| to_confirm(&status, zone, order)) else {
         return Ok(());
     };
-    let others = match wanted.with_reverse {
+    let others = match with_reverse {
         true => " The same of its reverse zones.",
         false => "",
     };
@@ -50,10 +55,25 @@ pub(crate) fn confirm(zone: &str, order: &OrderText, wanted: &HoldWanted) -> Res
     }
 }
 
-/// What to ask before an order; `None` for a small zone and for an order that only raises a serial.
+/// What to ask before an order; `None` for a small zone. Before a serial is raised, it matters only whether the secondaries
+/// have the last one: one that does not may never follow again.
 fn to_confirm(status: &Status, zone: &str, order: &OrderText) -> Option<String> {
     let name = Name::parse(zone).ok()?.to_lower().to_string();
     let line = status.zones.iter().find(|line| line.zone == name)?;
+    if let OrderText::Advance { .. } = order {
+        let of_zone = status.secondaries.iter().filter(|it| it.zone == name);
+        let is_other = |took: &u32| Some(*took) != line.serial;
+        let mut late = of_zone.filter_map(|it| Some((&it.secondary, it.took.filter(is_other)?)));
+        let (secondary, took) = late.next()?;
+        let more = match late.count() {
+            0 => String::new(),
+            more => format!(" ({more} more like it)"),
+        };
+        let serial = line.serial.map_or("none".to_owned(), |it| it.to_string());
+        return Some(format!(
+            "{secondary} has serial {took}, not {serial} yet{more}. After another step it may take no further version. Advance {name}?"
+        ));
+    }
     let records = line.records;
     if records <= RECORDS_UNASKED {
         return None;
@@ -132,5 +152,23 @@ mod tests {
         );
         let advance = OrderText::Advance { serial: 9 };
         assert_eq!(to_confirm(&status(100, true), "z.", &advance), None);
+    }
+
+    #[test]
+    fn a_serial_is_not_raised_unasked_while_a_secondary_lacks_the_last_one() {
+        let with = |took: &[Option<u32>]| {
+            let lines = took.iter().map(|took| {
+                serde_json::json!({ "zone": "z.", "secondary": "192.0.2.9:53", "told": 7, "acknowledged": 7,
+                    "took": took, "by": null, "lagVersions": null, "lagSeconds": null })
+            });
+            let lines: Vec<_> = lines.collect();
+            let mut status = status(3, false);
+            status.secondaries =
+                serde_json::from_value(lines.into()).expect("they are secondaries");
+            to_confirm(&status, "z.", &OrderText::Advance { serial: 9 })
+        };
+        assert_eq!(with(&[Some(7), None]), None);
+        let want = "192.0.2.9:53 has serial 6, not 7 yet (1 more like it). After another step it may take no further version. Advance z.?";
+        assert_eq!(with(&[Some(7), Some(6), Some(5)]).as_deref(), Some(want));
     }
 }

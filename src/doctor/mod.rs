@@ -207,8 +207,10 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
             return Some(ill(format!("key {key}: BADSIG, another secret"), fix));
         }
         BADKEY => {
-            let fix = "add the key there under this name and algorithm: see zonewright emit";
-            return Some(ill(format!("key {key}: BADKEY, it has no such key"), fix));
+            let fix = "add the key there under this name and algorithm, and allow it NOTIFY of the zone (Knot: `action: notify`): \
+                see zonewright emit";
+            let what = format!("key {key}: BADKEY, it has no such key or does not allow it here");
+            return Some(ill(what, fix));
         }
         BADTIME => {
             let said = notify
@@ -238,7 +240,7 @@ fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Optio
         ));
     }
     if serial.is_none() {
-        let fix = "add the zone there: see zonewright emit";
+        let fix = "add the zone there: see zonewright emit; if it has it, see its log for refused transfers (a wrong clock, another key)";
         return Some(ill(format!("it does not serve the zone ({rcode})"), fix));
     }
     if notify.rcode == Rcode::NOERROR {

@@ -416,7 +416,11 @@ impl Past for StoredPast {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         let reloaded = wishes.ask(by, Wanted::Reload)?;
         reloaded.map_err(|why| {
-            AuditError::Refused(format!("{why}; the configuration before it stays in use"))
+            let end = match why.contains('\n') {
+                true => "\nThe configuration before it stays in use",
+                false => "; the configuration before it stays in use",
+            };
+            AuditError::Refused(format!("{why}{end}"))
         })
     }
 

@@ -14,7 +14,7 @@ use ops::metrics::{Metric, Sample};
 use ops::{Clock, millis};
 use server::{Common, Proto, RCODES, Stats};
 use transfer::TransferOutcome;
-use transfer::{SecondaryStatus, SecondaryTable, TransferKind};
+use transfer::{Lag, SecondaryStatus, SecondaryTable, TransferKind};
 use zone::Zone;
 use zone::gate::Why;
 
@@ -55,6 +55,8 @@ pub(crate) struct Observed {
     common: Common,
     /// Problems of objects. The lock protects the list for one change or one reading.
     pub(crate) problems: Arc<Mutex<Vec<String>>>,
+    /// Why the last Corefile is not in use. The lock protects the list for one change or one reading.
+    pub(crate) refused: Arc<Mutex<Vec<String>>>,
     /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
     pub(crate) warnings: Warnings,
     /// What keys of etcd lack, for status.
@@ -104,6 +106,7 @@ impl Observed {
             deployment: Arc::clone(deployment),
             common: common.clone(),
             problems: Arc::default(),
+            refused: Arc::default(),
             warnings: Arc::default(),
             left_out: Arc::default(),
             peers: Arc::default(),
@@ -122,6 +125,7 @@ impl Observed {
             deployment: Arc::clone(deployment),
             common: self.common.clone(),
             problems: Arc::clone(&self.problems),
+            refused: Arc::clone(&self.refused),
             warnings: Arc::clone(&self.warnings),
             left_out: Arc::clone(&self.left_out),
             peers: Arc::clone(&self.peers),
@@ -176,6 +180,18 @@ impl Observed {
         &self.common.secondaries
     }
 
+    /// The distance of a secondary to the current version. One that never asked for a catalog is not behind: not every
+    /// server uses catalogs.
+    fn lag_of(&self, secondary: &SecondaryStatus) -> Option<Lag> {
+        let Deployment { plan, zones, .. } = &*self.deployment;
+        let has_asked = secondary.request.is_some() || secondary.serial.is_some();
+        if !has_asked && plan.catalog(&secondary.zone).is_some() {
+            return None;
+        }
+        let version = zones.get(&secondary.zone)?.current()?;
+        Some(secondary.lag(&version))
+    }
+
     /// All secondaries.
     fn secondaries(&self) -> Vec<SecondaryStatus> {
         self.common.secondaries.snapshot()
@@ -201,13 +217,10 @@ fn source_line((cluster, deployed): (&PlannedCluster, &DeployedCluster)) -> Sour
 pub(crate) fn status(observed: &Observed) -> Status {
     let now_ms = millis(observed.clock.wall());
     let secondary_line = |secondary: SecondaryStatus| {
-        let version = observed
-            .deployment
-            .zones
-            .get(&secondary.zone)
-            .and_then(|zone| zone.current());
-        let lag = version.map(|it| secondary.lag(&it));
+        let lag = observed.lag_of(&secondary);
+        let asked = secondary.request.map(|(_, time)| millis(time));
         SecondaryLine {
+            asked_seconds: asked.map(|asked| now_ms.saturating_sub(asked) / 1000),
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
             told: secondary.notified.map(|(serial, _)| serial.encode()),
@@ -229,6 +242,8 @@ pub(crate) fn status(observed: &Observed) -> Status {
         .flat_map(|(_, deployed)| deployed.stats.problems())
         .collect();
     problems.extend(lock(&observed.problems));
+    let refused = lock(&observed.refused).into_iter();
+    problems.extend(refused.map(|why| format!("the last Corefile is not in use: {why}")));
     problems.extend(lock_warnings(&observed.warnings));
     problems.extend(lock_warnings(&observed.left_out));
     let files = plan.files.iter();
@@ -441,14 +456,12 @@ fn secondary_samples(observed: &Observed, out: &mut Vec<Sample>) {
             let serial = number(u64::from(serial.encode()));
             out.push(Sample::new(m::SECONDARY_SERIAL, &labels, serial));
         }
-        let version = observed
-            .deployment
-            .zones
-            .get(&secondary.zone)
-            .and_then(|zone| zone.current());
-        let Some(lag) = version.map(|it| secondary.lag(&it)) else {
+        let Some(lag) = observed.lag_of(&secondary) else {
             continue;
         };
+        let heard = millis(secondary.request.map_or(secondary.since, |(_, time)| time));
+        let silent = number(now_ms.saturating_sub(heard)) / 1000.0;
+        out.push(Sample::new(m::SECONDARY_SILENT_SECONDS, &labels, silent));
         if let Some(versions) = lag.versions {
             let versions = number(versions);
             out.push(Sample::new(m::SECONDARY_LAG_VERSIONS, &labels, versions));

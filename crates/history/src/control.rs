@@ -240,6 +240,9 @@ pub fn ask(state: &Path, question: &Question, out: &mut dyn Write) -> Option<Res
     Some(exchange().unwrap_or_else(|error| Err(Refused::failed(error))))
 }
 
+/// Stands for a line break in the last line of an answer: the vertical tab.
+const LINE_BREAK: &str = "\u{b}";
+
 /// Reads an answer to its end.
 fn read_answer(reader: &mut impl BufRead, out: &mut dyn Write) -> io::Result<Result<(), Refused>> {
     match &*read_line(reader)? {
@@ -263,7 +266,7 @@ fn read_answer(reader: &mut impl BufRead, out: &mut dyn Write) -> io::Result<Res
                     return Ok(Err(Refused::cut_off()));
                 }
             }
-            ("end", _) => return Ok(ended(rest)),
+            ("end", _) => return Ok(ended(&rest.replace(LINE_BREAK, "\n"))),
             _ => return Ok(Err(Refused::other_version())),
         }
     }
@@ -526,7 +529,7 @@ async fn send(
 
 /// A last line.
 fn end_line(text: &str) -> String {
-    format!("end {}\n", text.replace('\n', " "))
+    format!("end {}\n", text.replace('\n', LINE_BREAK))
 }
 
 async fn write(

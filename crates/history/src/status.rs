@@ -291,6 +291,9 @@ pub struct SecondaryLine {
     pub lag_versions: Option<u64>,
     /// The seconds since the oldest version that it lacks; absent when unknown.
     pub lag_seconds: Option<u64>,
+    /// The seconds since it asked for the SOA or a transfer; absent before it asks.
+    #[serde(default)]
+    pub asked_seconds: Option<u64>,
 }
 
 /// Adds to each time in milliseconds, `NAMEMs`, the same in RFC 3339 as `NAME`. `beginsMs` is beside a serial `begins`, so
@@ -593,8 +596,12 @@ fn secondary_text(line: &SecondaryLine) -> String {
         Some(refused) => format!("REFUSED {refused}"),
         None => format!("acknowledged {}", serial(line.acknowledged)),
     };
+    let asked = match line.asked_seconds {
+        Some(seconds) => format!("asked {seconds} s ago"),
+        None => "has not asked yet".to_owned(),
+    };
     format!(
-        "secondary {}: notified of {}, {answer}, transferred {}{by}, {lag}",
+        "secondary {}: notified of {}, {answer}, transferred {}{by}, {lag}, {asked}",
         line.secondary,
         serial(line.told),
         serial(line.took)

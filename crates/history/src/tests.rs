@@ -110,6 +110,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             by: Some("ixfr".into()),
             lag_versions: Some(1),
             lag_seconds: Some(7),
+            asked_seconds: Some(4),
         }],
         problems: vec!["shop.yaml:3: unclosed bracket".into()],
         notes: Vec::new(),
@@ -124,7 +125,7 @@ zone z. serial 200 of 2026-11-21T14:00:02.000Z, 2 records, STALE
     hash ab12
     history begins at serial 100, 2026-11-21T14:00:00.000Z; versions: 3, 2 KiB
     HELD since 2026-11-21T14:00:02.000Z: it would lose 90 of 100 records; published at 2026-11-21T15:00:02.000Z, or by: zonewright release z.
-    secondary 192.0.2.9:53: notified of 200, acknowledged nothing, transferred 101 by ixfr, 1 version behind, for 7 s
+    secondary 192.0.2.9:53: notified of 200, acknowledged nothing, transferred 101 by ixfr, 1 version behind, for 7 s, asked 4 s ago
 zone new. has no version yet
 problem shop.yaml:3: unclosed bracket
 ";

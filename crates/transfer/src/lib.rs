@@ -29,7 +29,7 @@ pub use packer::{Head, unix_seconds};
 pub use peer::{PeerAddress, TlsPeer};
 pub use peers_ahead::PeersAhead;
 pub use secondaries::{
-    SecondaryId, SecondaryRequest, SecondaryStatus, SecondaryTable, TransferKind,
+    Lag, SecondaryId, SecondaryRequest, SecondaryStatus, SecondaryTable, TransferKind,
 };
 pub use settings::{NotifySettings, TransferSettings};
 pub use sink::{Closed, Sink};

@@ -299,7 +299,7 @@ impl Notifier {
         }
         self.events.notify_refused();
         if !state.is_slow {
-            info!(%zone, %secondary, serial = %sent.serial, rcode = rcode.0, "notify refused");
+            info!(%zone, %secondary, serial = %sent.serial, %rcode, "notify refused");
         }
         Reply::Refused { is_signed }
     }

@@ -396,7 +396,10 @@ impl Guard {
         let version = current.as_deref();
         self.forget_passed(now);
         if !lost.is_empty()
-            && self.judge(version, &lost, &BTreeMap::new()).verdict != Verdict::Passes
+            && self
+                .judge(version, &lost, &BTreeMap::new(), &draft.draft.contents)
+                .verdict
+                != Verdict::Passes
         {
             self.passing = None;
             return self.keep(contents, zone, draft, faults, now);
@@ -478,12 +481,14 @@ impl Guard {
     }
 
     /// Judges a change that loses this, by share, together with what passed shortly before. `known` is what had passed when
-    /// the change was first held.
+    /// the change was first held. A change after which nothing is left is held however little there was: a source that is gone
+    /// looks like that.
     fn judge(
         &mut self,
         served: Option<&Version>,
         lost: &BTreeMap<Option<Share>, usize>,
         known: &BTreeMap<Option<Share>, usize>,
+        next: &Contents,
     ) -> Judged {
         let (Some(gate), Some(version), false) = (self.gate, served, lost.is_empty()) else {
             let (verdict, zone) = (Verdict::Passes, Loss::default());
@@ -510,8 +515,24 @@ impl Guard {
             let before = self.counts.of(&share) + all - own;
             (share, Loss { lost: all, before })
         });
-        let losses = losses.collect();
+        let losses: BTreeMap<_, _> = losses.collect();
+        let all_lost: usize = lost.values().sum();
+        // If other records came, the source is there.
+        let is_emptied = gate.shrink_percent < 100
+            && self.counts.are_all_lost(lost)
+            && next.record_count() + all_lost <= version.contents.record_count();
         let verdict = match gate.judge(zone, &losses, self.counts.share_count()) {
+            Verdict::Passes | Verdict::HoldsShares(_) if is_emptied => {
+                let named = losses.into_iter();
+                Verdict::HoldsShares(
+                    named
+                        .filter_map(|(share, loss)| Some((share?, loss)))
+                        .collect(),
+                )
+            }
+            verdict @ (Verdict::Passes | Verdict::HoldsShares(_) | Verdict::HoldsZone) => verdict,
+        };
+        let verdict = match verdict {
             Verdict::HoldsShares(mut held) => {
                 // What has passed already cannot be held.
                 held.retain(|share, _| lost.contains_key(&Some(share.clone())));
@@ -586,7 +607,7 @@ impl Guard {
     ) -> Option<ZoneDraft> {
         let served = version.map(|version| &version.contents);
         self.forget_passed(now);
-        let judged = self.judge(version, &kept.losses(), &kept.carried);
+        let judged = self.judge(version, &kept.losses(), &kept.carried, &kept.contents);
         let verdict = match self.is_on_hold() {
             true => Err(Why::OnHold {
                 loses: judged.held_loss(),

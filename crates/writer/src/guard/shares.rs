@@ -180,6 +180,12 @@ impl ShareCounts {
         self.counts.get(share).copied().unwrap_or(0)
     }
 
+    /// Whether these losses are all records of all namespaces.
+    pub(super) fn are_all_lost(&self, lost: &BTreeMap<Option<Share>, usize>) -> bool {
+        let mut named = self.counts.iter().filter(|(share, _)| share.is_some());
+        self.share_count() > 0 && named.all(|(share, count)| lost.get(share) == Some(count))
+    }
+
     /// The number of namespaces that have records.
     pub(super) fn share_count(&self) -> usize {
         self.counts.keys().flatten().count()

@@ -222,6 +222,32 @@ fn a_list_that_lacks_everything_is_held_and_said_once() {
 }
 
 #[test]
+fn a_small_zone_that_would_lose_everything_is_held_too() {
+    let plan = || ClusterPlan {
+        publishes_namespaces: true,
+        ..gated(plan().plan, GATE)
+    };
+    let mut subject = Subject::new(World::new(plan()));
+    subject.relist(0..3);
+    // Two of three are fewer than the gate looks at.
+    subject.relist(0..1);
+    assert_eq!((subject.names(), subject.heard().len()), (1, 0));
+    subject.relist(0..0);
+    assert_eq!(subject.names(), 1);
+    let [held, _] = <[String; 2]>::try_from(subject.heard()).unwrap();
+    assert!(
+        held.starts_with("cluster.local. held: namespace a would lose "),
+        "{held}"
+    );
+    subject.relist(5..6);
+    assert_eq!((subject.names(), subject.zone().held()), (1, None));
+    // What is deleted before our eyes is not held.
+    feed(&mut subject.pipeline, deletion(5, ""));
+    assert!(subject.pipeline.commit());
+    assert_eq!(subject.names(), 0);
+}
+
+#[test]
 fn half_of_a_list_missing_is_held_and_a_quarter_is_not() {
     let mut subject = Subject::of_ten();
     subject.relist(0..2);

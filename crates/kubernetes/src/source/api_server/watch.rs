@@ -62,6 +62,8 @@ pub(super) struct KindWatch<'a, S> {
     backoff: Backoff,
     /// Whether the last request was refused with 401.
     refused: bool,
+    /// Whether there was a whole list once.
+    is_listed: bool,
     /// Lists in a row that were cut off by 410.
     lists_gone: u32,
     /// Watches in a row that were closed at once.
@@ -85,6 +87,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
             reported_fault: Reported::on(shared.stats.board()),
             backoff: Backoff::new(settings.backoff_first, settings.backoff_longest),
             refused: false,
+            is_listed: false,
             lists_gone: 0,
             closed_at_once: 0,
             older: false,
@@ -101,6 +104,7 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
                 None => match self.list().await {
                     Ok(version) => {
                         position = Some(version);
+                        self.is_listed = true;
                         self.is_doubtful = false;
                         continue;
                     }
@@ -132,13 +136,17 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
         self.shared.failed(self.kind, fault);
         let mut message = fault.message(self.kind);
         tracing::debug!(kind = %self.kind, "{message}");
+        // The first 401 most likely means that the token has just been replaced.
+        let refused = fault.class() == ErrorClass::Unauthorized;
+        // Nothing is served before the first list, so the first fault is said at once.
+        if !self.is_listed && !refused {
+            self.say_fault(message.clone()).await?;
+        }
         let wait = self
             .backoff
             .wait()
             .max(fault.retry_after().unwrap_or_default());
         tokio::time::sleep(wait).await;
-        // The first 401 most likely means that the token has just been replaced.
-        let refused = fault.class() == ErrorClass::Unauthorized;
         let mut needs_a_person = fault.needs_a_person() && (!refused || self.refused);
         self.refused = refused;
         if fault.may_be_credentials()
@@ -148,15 +156,20 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
             needs_a_person = true;
         }
         if needs_a_person {
-            let problem = Problem {
-                about: About::Kind(self.kind),
-                place: "".into(),
-                message,
-            };
-            let new = self.reported_fault.now((), vec![problem]);
-            self.complain(new).await?;
+            self.say_fault(message).await?;
         }
         Ok(())
+    }
+
+    /// Reports a fault of the kind, unless it is the last one that was reported.
+    async fn say_fault(&mut self, message: String) -> Result<(), Unheard> {
+        let problem = Problem {
+            about: About::Kind(self.kind),
+            place: "".into(),
+            message,
+        };
+        let new = self.reported_fault.now((), vec![problem]);
+        self.complain(new).await
     }
 
     async fn send(&self, event: SourceEvent) -> Result<(), Unheard> {

@@ -126,6 +126,14 @@ async fn credentials_that_stay_refused_are_a_problem() {
     );
 }
 
+#[tokio::test]
+async fn the_first_fault_is_a_problem_while_nothing_is_listed() {
+    let fake = fake(|_, _| Reply::status(503, "not ready")).await;
+    let mut bench = Bench::of(&fake).await;
+    let problem = bench.problem().await.to_string();
+    assert_eq!(problem, "services: status 503: not ready");
+}
+
 /// The reason why there is no client.
 async fn refused(auth: Auth) -> String {
     let stats = Arc::new(SourceStats::default());
