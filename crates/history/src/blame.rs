@@ -16,19 +16,18 @@ use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
 use crate::old_part::{begin_text, condensed_at, condensed_json, within_text};
 use crate::past::{Past, contents_at, recorded};
-use crate::show::{Shown, each_record, has_records, write_absence};
+use crate::show::{Asked, Shown, each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
 /// changes it.
 pub(super) fn write(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
-    name: Option<&Name>,
+    asked: &Asked,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let shown = Shown::version(past, zone, seq, name, output)?;
+    let (zone, seq, name) = (&asked.zone, asked.seq, asked.name.as_ref());
+    let shown = Shown::version(past, asked, output)?;
     let contents = contents_at(past, zone, seq, name)?;
     let mut records = Vec::new();
     each_record(&contents, shown.serial, |rr| {
@@ -39,7 +38,7 @@ pub(super) fn write(
         Ok::<_, AuditError>(())
     })?;
     if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
-        return write_absence(past, zone, seq, name, output, out);
+        return write_absence(past, asked, name, output, out);
     }
     let reasons = match name {
         Some(_) => one_by_one(past, zone, 0..=seq, &records, |step| &step.added)?,
@@ -48,6 +47,7 @@ pub(super) fn write(
     if output == Output::Text {
         let (serial, time) = (shown.serial, TimeText(shown.time_ms));
         writeln!(out, "; {zone} serial {serial} of {time}")?;
+        asked.write_doubt(out)?;
     }
     let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {

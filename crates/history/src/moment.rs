@@ -70,6 +70,9 @@ pub enum MomentError {
 }
 
 impl Moment {
+    /// The text of the newest version's time.
+    pub(super) const NOW: &str = "now";
+
     /// Parses a serial (only digits), an RFC 3339 time, a date (midnight UTC), `now`, `yesterday` (24 hours ago), or an
     /// age such as `2h ago`, `2 hours ago` or `1 month ago`.
     ///
@@ -79,7 +82,7 @@ impl Moment {
         if let Ok(serial) = text.parse() {
             return Ok(Self::Serial(serial));
         }
-        if text == "now" {
+        if text == Self::NOW {
             return Ok(Self::Time(present.latest_ms()));
         }
         let now_ms = present.clock_ms;

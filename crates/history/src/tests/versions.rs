@@ -345,7 +345,7 @@ fn diff_tells_the_net_difference_and_its_causes() {
 }
 
 /// Adds versions that change nothing, with serials from 201 on.
-fn add_versions(past: &mut Fake, count: u32) {
+pub(super) fn add_versions(past: &mut Fake, count: u32) {
     let last = past.steps[2].clone();
     for more in 1..=count {
         past.steps.push(Arc::new(Step {
