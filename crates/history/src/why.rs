@@ -37,10 +37,11 @@ pub(super) fn write(
     let view = View::new(&block.zones, &question, !block.after.is_empty(), false);
     let found = find(&block, reasons, &view, &question);
     let (zone, version) = (view.zone().map(|zone| zone.apex()), view.version());
-    let causes = match (zone, version) {
+    let (causes, remark) = match (zone, version) {
         (Some(zone), Some(version)) => blame::since(past, zone, version.seq, &found.records)?,
-        (_, _) => Vec::new(),
+        (_, _) => (Vec::new(), None),
     };
+    let remark = zone.zip(remark);
     if output == Output::Json {
         let records: Vec<Value> = found
             .records
@@ -55,6 +56,7 @@ pub(super) fn write(
             .iter()
             .map(|reason| json!({ "code": reason.code, "text": reason.text }))
             .collect();
+        let remark = remark.map(|(zone, remark)| remark.json(zone));
         let answer = json!({
             "schema": SCHEMA,
             "name": name.to_string(),
@@ -65,6 +67,7 @@ pub(super) fn write(
             "serial": version.map(|version| version.serial.encode()),
             "records": records,
             "reasons": reasons,
+            "remarks": Vec::from_iter(remark),
         });
         return Ok(writeln!(out, "{answer}")?);
     }
@@ -72,6 +75,9 @@ pub(super) fn write(
     for (record, since) in found.records.iter().zip(&causes) {
         writeln!(out, "{}", RecordText(record.view()))?;
         since.write_text(out)?;
+    }
+    if let Some((zone, remark)) = remark {
+        remark.write(zone, output, out)?;
     }
     for reason in &found.reasons {
         writeln!(out, "    {}", printable(&reason.text))?;
