@@ -313,7 +313,7 @@ pub fn answer(
         Request::Standing => status::write(&standing(past)?, output, out),
         Request::Why { name, rtype } => {
             let rtype = rtype.as_deref().unwrap_or("A").parse()?;
-            why::write(past, &Name::parse(name)?, rtype, output, out)
+            why::write(past, &why::parse_name(name)?, rtype, output, out)
         }
         Request::Reload => process::reload(past, asker, output, out),
         Request::Stop => process::stop(past, asker, output, out),

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp, civil};
 
 pub(super) use ops::TimeText;
+
+/// The seconds of a day: an offset from UTC is smaller (RFC 3339 section 5.6, `time-hour`). jiff takes larger ones.
+const DAY_SECONDS: u32 = 86_400;
 
 /// A version as users name it, after `@` or in `--since`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +63,9 @@ pub enum MomentError {
         /// The date and the time of day in it.
         time: civil::DateTime,
     },
+    /// An offset from UTC that no clock has.
+    #[error("\"{0}\" is a day or more from UTC; an offset is at most 23:59")]
+    LongOffset(String),
     /// A time that has not come.
     #[error("\"{text}\" is in the future: it is {now} now", now = TimeText(*.now_ms))]
     Future {
@@ -79,7 +86,8 @@ impl Moment {
     /// # Errors
     /// [`MomentError`] with the text; a time after both the clock's and that of the newest version is one, too.
     pub fn parse(text: &str, present: Present) -> Result<Self, MomentError> {
-        if let Ok(serial) = text.parse() {
+        let is_number = text.bytes().all(|octet| octet.is_ascii_digit());
+        if let (true, Ok(serial)) = (is_number, text.parse()) {
             return Ok(Self::Serial(serial));
         }
         if text == Self::NOW {
@@ -90,6 +98,12 @@ impl Moment {
         if let (None, Ok(time)) = (at, text.parse()) {
             let text = text.to_owned();
             return Err(MomentError::NoOffset { text, time });
+        }
+        let offset = Pieces::parse(text)
+            .ok()
+            .and_then(|pieces| pieces.to_numeric_offset());
+        if offset.is_some_and(|offset| offset.seconds().unsigned_abs() >= DAY_SECONDS) {
+            return Err(MomentError::LongOffset(text.to_owned()));
         }
         let time_ms = at.and_then(|at| u64::try_from(at.as_millisecond()).ok());
         match time_ms.ok_or_else(|| MomentError::Neither(text.to_owned()))? {
@@ -213,6 +227,7 @@ mod tests {
             "ago",
             "",
             "-1",
+            "+1795286401",
             "99999999999",
             "2h",
             "1969-01-01",
@@ -225,6 +240,14 @@ mod tests {
             let wrong = Err(MomentError::Neither(text.to_owned()));
             assert_eq!(Moment::parse(text, at(now)), wrong, "{text}");
         }
+        for offset in ["+24:00", "-24:00", "+25:59"] {
+            let text = format!("2026-11-20T14:03:00{offset}");
+            let refusal = Moment::parse(&text, at(now)).unwrap_err().to_string();
+            let want = format!("\"{text}\" is a day or more from UTC; an offset is at most 23:59");
+            assert_eq!(refusal, want);
+        }
+        let most = Moment::parse_time("1970-01-02T23:59:01+23:59", at(now));
+        assert_eq!(most, Ok(86_401_000));
         for text in ["2026-11-22", "2026-11-21T18:40:00.001Z", "9999-12-30"] {
             let future = Moment::parse(text, at(now)).unwrap_err().to_string();
             let want = format!("\"{text}\" is in the future: it is 2026-11-21T18:40:00.000Z now");

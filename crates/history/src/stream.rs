@@ -17,6 +17,7 @@ use crate::making::{Making, Piece, ReaderTimes, begin};
 use crate::past::Past;
 use crate::turns::Turns;
 use crate::watched::Watched;
+use crate::why;
 
 /// How long a question on a socket waits for its turn.
 const TURN: Duration = Duration::from_secs(120);
@@ -146,7 +147,7 @@ fn why_within(
         name,
         zones: vec![zone.clone()],
     };
-    let parsed = Name::parse(name)?;
+    let parsed = why::parse_name(name)?;
     if !parsed.is_within(zone) {
         return Err(outside(parsed));
     }

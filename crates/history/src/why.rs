@@ -23,6 +23,22 @@ struct Finding {
     reasons: Vec<Reason>,
 }
 
+/// Parses the name of a question, which is about the present.
+///
+/// # Errors
+/// [`AuditError::WhyOfVersion`] for an @ that is not escaped, [`AuditError::Name`] for what is no name.
+pub(super) fn parse_name(text: &str) -> Result<Name, AuditError> {
+    let mut octets = text.bytes();
+    while let Some(octet) = octets.next() {
+        match octet {
+            b'@' => return Err(AuditError::WhyOfVersion(text.to_owned())),
+            b'\\' => _ = octets.next(),
+            _ => {}
+        }
+    }
+    Ok(Name::parse(text)?)
+}
+
 /// Writes why a name has its answer.
 pub(super) fn write(
     past: &dyn Past,

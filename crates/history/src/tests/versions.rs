@@ -673,8 +673,14 @@ fn nothing_that_waits_and_a_name_that_does_not_wait_are_answers() {
     };
     let none = "; nothing of z. waits: serial 200 is as its sources\n";
     assert_eq!(held(&past, None, Output::Text).as_deref(), Ok(none));
-    let waiting = Request::Waiting { zone: "z".into() };
-    assert_eq!(asked(&past, waiting, Output::Text).as_deref(), Ok(none));
+    let waiting = || Request::Waiting { zone: "z".into() };
+    assert_eq!(asked(&past, waiting(), Output::Text).as_deref(), Ok(none));
+    let line = asked(&past, waiting(), Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&line).expect("it is one line");
+    assert_eq!(
+        (&read["type"], &read["serial"], &read["timeMs"]),
+        (&"none".into(), &200.into(), &THIRD_MS.into())
+    );
     let read = json(&past, None);
     assert_eq!(
         (&read["type"], &read["serial"]),
@@ -762,4 +768,30 @@ fn log_of_a_name_looks_only_into_zones_that_it_is_within() {
     assert_eq!(none, want);
     let outside = log(&["y.", "z."], "web.x.").unwrap_err();
     assert_eq!(outside, "web.x. is not a name of y. or z.");
+}
+
+#[test]
+fn why_of_a_version_is_refused_with_the_right_question() {
+    let refusal = |name: &str| {
+        let request = Request::Why {
+            name: name.into(),
+            rtype: None,
+        };
+        let question = Question {
+            request,
+            output: Output::Text,
+        };
+        let error = answer(&question, &Fake::new(), ASKER, &mut Vec::new()).unwrap_err();
+        (error.fault(), error.to_string())
+    };
+    for name in ["z@100", "@", "web.z@2h ago"] {
+        let want = format!(
+            "`why` explains the current answer for a NAME, and \"{name}\" has an @; for the records of a version write: blame ZONE@SERIAL NAME (an @ of the name itself is \\@)"
+        );
+        assert_eq!(refusal(name), (crate::Fault::Wrong, want));
+    }
+    // These are names.
+    for name in ["web.z", "a\\@b.z", "a\\064b.z"] {
+        assert_eq!(refusal(name).0, crate::Fault::Failed, "{name}");
+    }
 }
