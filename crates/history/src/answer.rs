@@ -124,9 +124,9 @@ pub enum Request {
     Standing,
     /// Explains the answer that a name gets.
     Why {
-        /// The name.
+        /// The name, or an address in place of its name in the reverse zone.
         name: String,
-        /// The type; A when absent.
+        /// The type. When absent, A, and PTR for an address.
         rtype: Option<String>,
     },
     /// Reads the Corefile again and puts it into use.
@@ -312,8 +312,8 @@ pub fn answer(
         Request::Status => status::write(&status_with_histories(past)?, output, out),
         Request::Standing => status::write(&standing(past)?, output, out),
         Request::Why { name, rtype } => {
-            let rtype = rtype.as_deref().unwrap_or("A").parse()?;
-            why::write(past, &why::parse_name(name)?, rtype, output, out)
+            let (name, rtype) = why::parse(name, rtype.as_deref())?;
+            why::write(past, &name, rtype, output, out)
         }
         Request::Reload => process::reload(past, asker, output, out),
         Request::Stop => process::stop(past, asker, output, out),
@@ -688,7 +688,7 @@ fn since_of(
     since: &Option<String>,
 ) -> Result<Option<Since>, AuditError> {
     let Some(since) = since else { return Ok(None) };
-    let moment = Moment::parse(since, present(past, &zones_of(past, zone)?)?)?;
+    let moment = Moment::parse_bound(since, present(past, &zones_of(past, zone)?)?)?;
     Ok(Some(match moment {
         Moment::Time(ms) => Since::Time(ms),
         Moment::Serial(serial) => {

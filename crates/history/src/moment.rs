@@ -115,12 +115,27 @@ impl Moment {
         }
     }
 
-    /// Parses a time, a date or an age, in milliseconds since 1970 UTC.
+    /// Parses the beginning or the end of a range, such as that of `--since`. Here an age needs no `ago`: `1h`, `90m`, `2d`, as
+    /// git and kubectl take them.
+    ///
+    /// # Errors
+    /// [`MomentError`], as of [`Self::parse`].
+    pub(super) fn parse_bound(text: &str, present: Present) -> Result<Self, MomentError> {
+        let is_age = text.starts_with(|first: char| first.is_ascii_digit())
+            && !text.ends_with("ago")
+            && text.parse::<Span>().is_ok();
+        match is_age {
+            true => Self::parse(&format!("{text} ago"), present),
+            false => Self::parse(text, present),
+        }
+    }
+
+    /// Parses a bound that is a time, a date or an age, in milliseconds since 1970 UTC.
     ///
     /// # Errors
     /// [`MomentError`] when the text is a serial or malformed, or the time has not come.
     pub fn parse_time(text: &str, present: Present) -> Result<u64, MomentError> {
-        match Self::parse(text, present)? {
+        match Self::parse_bound(text, present)? {
             Self::Time(ms) => Ok(ms),
             Self::Serial(_) => Err(MomentError::Serial(text.to_owned())),
         }
@@ -252,6 +267,23 @@ mod tests {
             let future = Moment::parse(text, at(now)).unwrap_err().to_string();
             let want = format!("\"{text}\" is in the future: it is 2026-11-21T18:40:00.000Z now");
             assert_eq!(future, want);
+        }
+        for (text, minutes) in [
+            ("1h", 60),
+            ("90m", 90),
+            ("2d", 2880),
+            ("1h30m", 90),
+            ("2 hours", 120),
+            ("2h ago", 120),
+        ] {
+            let time = Moment::parse_bound(text, at(now));
+            assert_eq!(time, Ok(Moment::Time(now - minutes * 60_000)), "{text}");
+        }
+        let serial = Moment::parse_bound("1795286401", at(now));
+        assert_eq!(serial, Ok(Moment::Serial(1_795_286_401)));
+        for text in ["h", "-1h", "P1D", "1x", "2 ago", "1h from now"] {
+            let wrong = Err(MomentError::Neither(text.to_owned()));
+            assert_eq!(Moment::parse_bound(text, at(now)), wrong, "{text}");
         }
         let serial = Moment::parse_time("1795286401", at(now))
             .unwrap_err()

@@ -23,11 +23,16 @@ struct Finding {
     reasons: Vec<Reason>,
 }
 
-/// Parses the name of a question, which is about the present.
+/// Parses name and type of a question, which is about the present. An address stands for its name in the reverse zone.
 ///
 /// # Errors
-/// [`AuditError::WhyOfVersion`] for an @ that is not escaped, [`AuditError::Name`] for what is no name.
-pub(super) fn parse_name(text: &str) -> Result<Name, AuditError> {
+/// [`AuditError::WhyOfVersion`] for an @ that is not escaped, [`AuditError::Name`] and [`AuditError::Type`] for what is none.
+pub(super) fn parse(text: &str, rtype: Option<&str>) -> Result<(Name, Rtype), AuditError> {
+    let rtype = rtype.map(str::parse).transpose()?;
+    if let Ok(address) = text.parse() {
+        let name = Name::reverse_of(address);
+        return Ok((name, rtype.unwrap_or(Rtype::PTR)));
+    }
     let mut octets = text.bytes();
     while let Some(octet) = octets.next() {
         match octet {
@@ -36,7 +41,7 @@ pub(super) fn parse_name(text: &str) -> Result<Name, AuditError> {
             _ => {}
         }
     }
-    Ok(Name::parse(text)?)
+    Ok((Name::parse(text)?, rtype.unwrap_or(Rtype::A)))
 }
 
 /// Writes why a name has its answer.

@@ -795,3 +795,25 @@ fn why_of_a_version_is_refused_with_the_right_question() {
         assert_eq!(refusal(name).0, crate::Fault::Failed, "{name}");
     }
 }
+
+#[test]
+fn why_of_an_address_is_about_its_name_in_the_reverse_zone() {
+    for (text, rtype, name, wanted) in [
+        ("10.96.0.1", None, "1.0.96.10.in-addr.arpa.", "PTR"),
+        ("10.96.0.1", Some("TXT"), "1.0.96.10.in-addr.arpa.", "TXT"),
+        (
+            "2001:db8::1",
+            None,
+            &*format!("1.{}8.b.d.0.1.0.0.2.ip6.arpa.", "0.".repeat(23)),
+            "PTR",
+        ),
+        ("10.96.0.1.", None, "10.96.0.1.", "A"),
+        ("web.z", None, "web.z.", "A"),
+    ] {
+        let (found, found_type) = crate::why::parse(text, rtype).unwrap();
+        assert_eq!(
+            (found.to_string(), found_type.to_string()),
+            (name.into(), wanted.into())
+        );
+    }
+}
