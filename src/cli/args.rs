@@ -406,8 +406,7 @@ pub struct LogWanted {
 /// What is to be taken away.
 #[derive(Debug, Args)]
 pub struct ExportWanted {
-    /// ZONE, ZONE@SERIAL or ZONE@TIME.
-    #[arg(required = true)]
+    /// ZONE, ZONE@SERIAL or ZONE@TIME. The default is all zones.
     pub zones: Vec<String>,
     /// The folder to write to. It is created if it does not exist.
     #[arg(long, required_unless_present = "follow")]
