@@ -329,6 +329,22 @@ fn exported_master_files_are_the_versions() {
         let shown = site.ask(&["show", &format!("cluster.local@{serial}")]);
         assert_eq!(file.expect("it was written"), shown);
     }
+    // Without a zone, of all.
+    let verified = site.ask(&["verify", "--output", "json"]);
+    for more in [&[][..], &["--history"]] {
+        let written = site.ask(&[&["export", "--to", "all"], more].concat());
+        let files = written.lines().filter(|file| site.path(file).exists());
+        let manifest = more.len();
+        assert_eq!(
+            files.count(),
+            verified.lines().count() + manifest,
+            "{written}"
+        );
+        let of_zone = written
+            .lines()
+            .filter(|file| file.starts_with("all/cluster.local."));
+        assert_eq!(of_zone.count(), 1, "{written}");
+    }
     let name = "web.test.svc.cluster.local.";
     for serial in &serials {
         let at = format!("cluster.local@{serial}");

@@ -368,7 +368,7 @@ pub struct OrderWanted {
 pub struct LogWanted {
     /// Only this zone.
     pub zone: Option<String>,
-    /// Only versions from this time on: RFC 3339, a date, `2 hours ago`, yesterday, or a serial of ZONE.
+    /// Only versions from this time on: RFC 3339, a date, `2h`, `2 hours ago`, yesterday, or a serial of ZONE.
     #[arg(long)]
     pub since: Option<String>,
     /// Only versions up to this time.
@@ -406,8 +406,7 @@ pub struct LogWanted {
 /// What is to be taken away.
 #[derive(Debug, Args)]
 pub struct ExportWanted {
-    /// ZONE, ZONE@SERIAL or ZONE@TIME.
-    #[arg(required = true)]
+    /// ZONE, ZONE@SERIAL or ZONE@TIME. The default is all zones.
     pub zones: Vec<String>,
     /// The folder to write to. It is created if it does not exist.
     #[arg(long, required_unless_present = "follow")]
@@ -503,9 +502,9 @@ pub enum Command {
     Export(ExportWanted),
     /// Ask the running server which record, object, rule or handler answers a name, or why none does.
     Why {
-        /// The name.
+        /// The name; an address stands for its name in the reverse zone. For an old version ask `blame`.
         name: String,
-        /// The type.
+        /// The type. The default is A, and PTR for an address.
         #[arg(value_name = "TYPE")]
         rtype: Option<String>,
         /// Where to ask.

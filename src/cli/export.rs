@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use directives::config::History;
 use dns::Name;
-use history::{Follow, Manifest, Output, Request, SCHEMA, ZoneParts};
+use history::{AuditError, Follow, Manifest, Output, Request, SCHEMA, ZoneParts};
 use ops::{Clock, SystemClock, millis};
 use zone::signing::SigningKey;
 
 use crate::cli::answered::Asked;
-use crate::cli::args::{Asking, Configuration, ExportWanted, Reading};
+use crate::cli::args::{Asking, Configuration, ExportWanted};
 use crate::cli::commands::{load, print};
 use crate::cli::evidence::{CheckedFile, MANIFEST, signature_of};
 use crate::cli::follow::{follow, to_stdout};
@@ -37,6 +37,11 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         since,
         reading,
     } = wanted;
+    let (mut asked, output) = (Asked::of(&reading), reading.asking.output);
+    let zones = match zones.is_empty() && to.is_some() {
+        true => all_zones(&mut asked)?,
+        false => zones,
+    };
     // Read before anything is written.
     let sign = match corefile {
         Some(corefile) => Some(key_file_of(&zones, corefile)?),
@@ -44,11 +49,32 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
     };
     let key = sign.as_deref().map(read_signing_key).transpose()?;
     match (to, history) {
-        (Some(to), true) => histories_to_folder(&zones, &to, key.as_ref(), &reading),
-        (Some(to), false) => versions_to_folder(&zones, &to, &reading),
+        (Some(to), true) => {
+            make_folder(&to)?;
+            histories_to_folder(&zones, &to, key.as_ref(), (&mut asked, output))
+        }
+        (Some(to), false) => {
+            make_folder(&to)?;
+            versions_to_folder(&zones, &to, (&mut asked, output))
+        }
         // The command line asks for one of the two.
         (None, _) => follow_export(&zones, since, &reading.asking),
     }
+}
+
+/// The zones of the server or of the store that have versions.
+fn all_zones(asked: &mut Asked) -> Result<Vec<String>, Failure> {
+    let (whole, lost): (Vec<_>, Vec<_>) = asked
+        .parts(None)?
+        .into_iter()
+        .partition(|parts| parts.versions() > 0);
+    for ZoneParts { zone, .. } in lost {
+        tracing::warn!("{zone} is not exported: all its versions are lost");
+    }
+    if whole.is_empty() {
+        return Err(Failure::unusable(AuditError::NothingStored.to_string()));
+    }
+    Ok(whole.into_iter().map(|parts| parts.zone).collect())
 }
 
 /// Reads a private key.
@@ -82,19 +108,20 @@ fn key_file_of(zones: &[String], corefile: PathBuf) -> Result<PathBuf, Failure> 
     found.ok_or_else(|| Failure::unusable("no zone is named"))
 }
 
-/// The source of the history, for an existing folder to write to.
-fn asked_for(to: &Path, reading: &Reading) -> Result<Asked, Failure> {
-    fs::create_dir_all(to)
-        .map_err(|error| Failure::unusable(format!("{}: {error}", to.display())))?;
-    Ok(Asked::of(reading))
+/// Makes the folder to write to.
+fn make_folder(to: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(to).map_err(|error| Failure::unusable(format!("{}: {error}", to.display())))
 }
 
 /// `export --to`.
-fn versions_to_folder(zones: &[String], to: &Path, reading: &Reading) -> Result<(), Failure> {
-    let mut asked = asked_for(to, reading)?;
+fn versions_to_folder(
+    zones: &[String],
+    to: &Path,
+    (asked, output): (&mut Asked, Output),
+) -> Result<(), Failure> {
     for zone in zones {
-        let written = write_version(&mut asked, zone, to)?;
-        print_written(zone, &written, reading.asking.output)?;
+        let written = write_version(asked, zone, to)?;
+        print_written(zone, &written, output)?;
     }
     Ok(())
 }
@@ -104,13 +131,11 @@ fn histories_to_folder(
     zones: &[String],
     to: &Path,
     key: Option<&SigningKey>,
-    reading: &Reading,
+    (asked, output): (&mut Asked, Output),
 ) -> Result<(), Failure> {
-    let output = reading.asking.output;
-    let mut asked = asked_for(to, reading)?;
     let mut files = BTreeMap::new();
     for zone in zones {
-        let written = write_history(&mut asked, zone, to)?;
+        let written = write_history(asked, zone, to)?;
         let checked = CheckedFile::read(&written, &[])?;
         if let Some(fault) = checked.verdict.verdict.faults.first() {
             let (file, what) = (written.display(), &fault.what);

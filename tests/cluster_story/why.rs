@@ -174,7 +174,7 @@ fn line(
 ) -> Value {
     answer(json!({
         "name": name, "type": rtype, "outcome": outcome, "before": [], "zone": zone, "serial": serial,
-        "records": [], "reasons": reasons,
+        "records": [], "reasons": reasons, "remarks": [],
     }))
 }
 

@@ -100,8 +100,11 @@ const LOG: &[Parameter] = &[
     parameter("count", "no more versions than this number"),
 ];
 const WHY: &[Parameter] = &[
-    needed("name", "the name"),
-    parameter("type", "the record type; A when absent"),
+    needed("name", "the name, or an address for its PTR"),
+    parameter(
+        "type",
+        "the record type; when absent A, and PTR for an address",
+    ),
 ];
 
 /// All endpoints.

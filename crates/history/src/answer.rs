@@ -13,6 +13,8 @@ use crate::moment::{Moment, Present, TimeText};
 use crate::order::until_ms;
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
+use crate::set_back::SetBack;
+use crate::show::Asked;
 use crate::verify::{Anchors, Noted};
 use crate::{
     blame, corefile, diff, export, group, log, parts, process, show, status, verify, waiting, why,
@@ -122,9 +124,9 @@ pub enum Request {
     Standing,
     /// Explains the answer that a name gets.
     Why {
-        /// The name.
+        /// The name, or an address in place of its name in the reverse zone.
         name: String,
-        /// The type; A when absent.
+        /// The type. When absent, A, and PTR for an address.
         rtype: Option<String>,
     },
     /// Reads the Corefile again and puts it into use.
@@ -310,8 +312,8 @@ pub fn answer(
         Request::Status => status::write(&status_with_histories(past)?, output, out),
         Request::Standing => status::write(&standing(past)?, output, out),
         Request::Why { name, rtype } => {
-            let rtype = rtype.as_deref().unwrap_or("A").parse()?;
-            why::write(past, &Name::parse(name)?, rtype, output, out)
+            let (name, rtype) = why::parse(name, rtype.as_deref())?;
+            why::write(past, &name, rtype, output, out)
         }
         Request::Reload => process::reload(past, asker, output, out),
         Request::Stop => process::stop(past, asker, output, out),
@@ -380,9 +382,7 @@ fn answer_blame(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (zone, seq) = version_of(past, zone)?;
-    let name = name_in(std::slice::from_ref(&zone), name)?;
-    blame::write(past, &zone, seq, name.as_ref(), output, out)
+    blame::write(past, &asked_of(past, zone, name)?, output, out)
 }
 
 /// Prints the Corefile of a version.
@@ -392,7 +392,7 @@ fn answer_corefile(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let (zone, seq) = version_of(past, zone)?;
+    let Asked { zone, seq, .. } = asked_of(past, zone, &None)?;
     corefile::show(past, &zone, seq, output, out)
 }
 
@@ -404,8 +404,8 @@ fn answer_corefiles(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let zone = known_zone(past, zone)?;
-    let range = range_of(past, &zone, from, to)?;
-    corefile::diff(past, &zone, range, output, out)
+    let [from, to] = range_of(past, &zone, from, to)?;
+    corefile::diff(past, &zone, (from.seq, to.seq), output, out)
 }
 
 /// Prints a version, or what waits to be one.
@@ -421,16 +421,43 @@ fn answer_show(
         let name = name_in(std::slice::from_ref(&zone), name)?;
         return waiting::show(past, &zone, name.as_ref(), output, out);
     }
-    let (zone, seq) = version_of(past, zone)?;
-    let name = name_in(std::slice::from_ref(&zone), name)?;
-    show::write(past, &zone, seq, name.as_ref(), output, out)
+    show::write(past, &asked_of(past, zone, name)?, output, out)
 }
 
-/// The zone and the number of the version that `ZONE[@SERIAL|@TIME]` names.
-fn version_of(past: &dyn Past, text: &str) -> Result<(Name, u64), AuditError> {
-    let (zone, moment) = zone_and_moment(past, text)?;
-    let seq = version_at(past, &zone, moment)?;
-    Ok((zone, seq))
+/// The version that `ZONE[@SERIAL|@TIME]` names, or a name of it.
+fn asked_of(past: &dyn Past, text: &str, name: &Option<String>) -> Result<Asked, AuditError> {
+    let (zone, moment) = match text.split_once('@') {
+        None => (text, None),
+        Some((zone, moment)) => (zone, Some(moment)),
+    };
+    let zone = known_zone(past, zone)?;
+    let present = present(past, std::slice::from_ref(&zone))?;
+    let asked = asked_at(past, &zone, moment, present)?;
+    let name = name_in(std::slice::from_ref(&zone), name)?;
+    Ok(Asked { name, ..asked })
+}
+
+/// The version that a text means; the newest when absent.
+fn asked_at(
+    past: &dyn Past,
+    zone: &Name,
+    text: Option<&str>,
+    present: Present,
+) -> Result<Asked, AuditError> {
+    let moment = text.map(|text| Moment::parse(text, present)).transpose()?;
+    let seq = version_at(past, zone, moment)?;
+    let set_back = match moment {
+        // The current version is no matter of times.
+        Some(Moment::Time(_)) if text == Some(Moment::NOW) => None,
+        Some(Moment::Time(ms)) => SetBack::find(past, zone, seq, ms)?,
+        Some(Moment::Serial(_)) | None => None,
+    };
+    Ok(Asked {
+        zone: zone.clone(),
+        seq,
+        name: None,
+        set_back,
+    })
 }
 
 /// Compares two versions of a zone.
@@ -441,8 +468,8 @@ fn answer_diff(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let zone = known_zone(past, zone)?;
-    let (from, to) = range_of(past, &zone, from, to)?;
-    diff::write(past, &zone, from, to, output, out)
+    let ends = range_of(past, &zone, from, to)?;
+    diff::write(past, &ends, output, out)
 }
 
 /// Two versions of a zone; the newest where the second is not given.
@@ -451,13 +478,11 @@ fn range_of(
     zone: &Name,
     from: &str,
     to: Option<&str>,
-) -> Result<(u64, u64), AuditError> {
+) -> Result<[Asked; 2], AuditError> {
     let present = present(past, std::slice::from_ref(zone))?;
-    let from = Moment::parse(from, present)?;
-    let to = to.map(|to| Moment::parse(to, present)).transpose()?;
-    let from = version_at(past, zone, Some(from))?;
-    let to = version_at(past, zone, to)?;
-    Ok((from, to))
+    let from = asked_at(past, zone, Some(from), present)?;
+    let to = asked_at(past, zone, to, present)?;
+    Ok([from, to])
 }
 
 /// The status, without the stored histories.
@@ -663,7 +688,7 @@ fn since_of(
     since: &Option<String>,
 ) -> Result<Option<Since>, AuditError> {
     let Some(since) = since else { return Ok(None) };
-    let moment = Moment::parse(since, present(past, &zones_of(past, zone)?)?)?;
+    let moment = Moment::parse_bound(since, present(past, &zones_of(past, zone)?)?)?;
     Ok(Some(match moment {
         Moment::Time(ms) => Since::Time(ms),
         Moment::Serial(serial) => {
@@ -732,17 +757,6 @@ pub(super) fn known_zone(past: &dyn Past, text: &str) -> Result<Name, AuditError
         Err(AuditError::LostZone(zone))
     } else {
         Err(AuditError::NoZone { zone, known })
-    }
-}
-
-fn zone_and_moment(past: &dyn Past, text: &str) -> Result<(Name, Option<Moment>), AuditError> {
-    match text.split_once('@') {
-        None => Ok((known_zone(past, text)?, None)),
-        Some((zone, moment)) => {
-            let zone = known_zone(past, zone)?;
-            let present = present(past, std::slice::from_ref(&zone))?;
-            Ok((zone, Some(Moment::parse(moment, present)?)))
-        }
     }
 }
 

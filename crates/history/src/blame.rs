@@ -16,19 +16,19 @@ use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
 use crate::old_part::{begin_text, condensed_at, condensed_json, within_text};
 use crate::past::{Past, contents_at, recorded};
-use crate::show::{Shown, each_record, has_records, write_absence};
+use crate::remark::Remark;
+use crate::show::{Asked, Shown, each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
 /// changes it.
 pub(super) fn write(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
-    name: Option<&Name>,
+    asked: &Asked,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let shown = Shown::version(past, zone, seq, name, output)?;
+    let (zone, seq, name) = (&asked.zone, asked.seq, asked.name.as_ref());
+    let shown = Shown::version(past, asked, output)?;
     let contents = contents_at(past, zone, seq, name)?;
     let mut records = Vec::new();
     each_record(&contents, shown.serial, |rr| {
@@ -39,7 +39,7 @@ pub(super) fn write(
         Ok::<_, AuditError>(())
     })?;
     if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
-        return write_absence(past, zone, seq, name, output, out);
+        return write_absence(past, asked, name, output, out);
     }
     let reasons = match name {
         Some(_) => one_by_one(past, zone, 0..=seq, &records, |step| &step.added)?,
@@ -48,7 +48,9 @@ pub(super) fn write(
     if output == Output::Text {
         let (serial, time) = (shown.serial, TimeText(shown.time_ms));
         writeln!(out, "; {zone} serial {serial} of {time}")?;
+        asked.write_doubt(out)?;
     }
+    let remark = undone(past, zone, seq, reasons.iter().map(Option::as_ref));
     let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {
         let text = RecordText(record.view()).to_string();
@@ -61,7 +63,25 @@ pub(super) fn write(
             }
         }
     }
-    Ok(())
+    match remark {
+        Some(remark) => Ok(remark.write(zone, output, out)?),
+        None => Ok(()),
+    }
+}
+
+/// Says that records of a version may be younger than their reasons: a removal and the addition after it do not show within
+/// condensed versions.
+fn undone<'a>(
+    past: &dyn Past,
+    zone: &Name,
+    seq: u64,
+    reasons: impl Iterator<Item = Option<&'a Reason>>,
+) -> Option<Remark> {
+    let earliest = reasons.map(|reason| reason.map_or(0, |reason| reason.step.seq));
+    let earliest = earliest.min()?;
+    let archived = past.archived(zone);
+    let later = recorded(&archived).filter(|entry| earliest < entry.seq && entry.seq <= seq);
+    Remark::condensed(zone, later)
 }
 
 /// The step that added a record, or removed it.
@@ -107,20 +127,21 @@ impl Reason {
     }
 }
 
-/// The reasons of some records in a version.
+/// The reasons of some records in a version, and what they do not say.
 pub(super) fn since(
     past: &dyn Past,
     zone: &Name,
     seq: u64,
     records: &[Record],
-) -> Result<Vec<Since>, AuditError> {
+) -> Result<(Vec<Since>, Option<Remark>), AuditError> {
     let begins = recorded_since(past, zone)?;
     let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
+    let remark = undone(past, zone, seq, reasons.iter().map(Option::as_ref));
     let since = |reason| Since {
         reason,
         begins: begins.clone(),
     };
-    Ok(reasons.into_iter().map(since).collect())
+    Ok((reasons.into_iter().map(since).collect(), remark))
 }
 
 /// The reason of a record, or the start of the history if the reason is older.

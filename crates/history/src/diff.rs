@@ -19,6 +19,7 @@ use crate::moment::TimeText;
 use crate::old_part::condensed_at;
 use crate::past::{Past, steps_of};
 use crate::pieces::Pieces;
+use crate::show::Asked;
 
 /// The most versions that are searched for the causes of many records, newest first: there may be a million versions
 /// in between.
@@ -37,16 +38,16 @@ const FEW: usize = 64;
 /// Writes the net difference of two versions, the later one second, in whichever order they are given.
 pub(super) fn write(
     past: &dyn Past,
-    zone: &Name,
-    from: u64,
-    to: u64,
+    [from, to]: &[Asked; 2],
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    let (zone, doubts) = (&from.zone, [from, to]);
+    let (from, to) = (from.seq, to.seq);
     let (older, newer) = (from.min(to), from.max(to));
     let net = past.difference(zone, older, newer)?;
     let Some(net) = net else {
-        return same_version(past, zone, older, output, out);
+        return same_version(past, doubts, output, out);
     };
     let (back, (minus, plus)) = if from <= to {
         (false, (&net.removed, &net.added))
@@ -86,10 +87,12 @@ pub(super) fn write(
         answer["toSoa"] = soa_text(zone, &to.1, to.0).into();
         answer["versionCount"] = (newer - older).into();
         answer["versions"] = versions.collect();
+        add_doubts(doubts, &mut answer);
         return Ok(writeln!(out, "{answer}")?);
     }
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
+    write_doubts(doubts, out)?;
     write_records(lists, &reasons, out)?;
     write_ends(&net, &reasons, out)
 }
@@ -215,27 +218,49 @@ fn write_reason(causes: Option<&[Cause]>, text: &mut String) {
 /// Writes that both versions are the same.
 fn same_version(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
+    ends: [&Asked; 2],
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let step = past.step(zone, seq)?;
+    let Asked { zone, seq, .. } = ends[0];
+    let step = past.step(zone, *seq)?;
     let serial = step.serial;
     match output {
-        Output::Text => writeln!(out, "; both are {zone} serial {serial}")?,
+        Output::Text => {
+            writeln!(out, "; both are {zone} serial {serial}")?;
+            write_doubts(ends, out)?;
+        }
         Output::Json => {
             let soa = soa_text(zone, &step.soa, serial);
             let serial = serial.encode();
             let none: [&str; 0] = [];
-            let answer = json!({
+            let mut answer = json!({
                 "schema": SCHEMA, "zone": zone.to_string(), "from": serial, "to": serial, "fromSoa": soa, "toSoa": soa,
                 "removed": none, "added": none, "removedWhy": none, "addedWhy": none, "versionCount": 0, "versions": none,
             });
+            add_doubts(ends, &mut answer);
             writeln!(out, "{answer}")?;
         }
     }
     Ok(())
+}
+
+/// Writes what makes the ends doubtful, each once.
+fn write_doubts([from, to]: [&Asked; 2], out: &mut dyn io::Write) -> io::Result<()> {
+    from.write_doubt(out)?;
+    match from.set_back == to.set_back {
+        true => Ok(()),
+        false => to.write_doubt(out),
+    }
+}
+
+/// Adds what makes the ends doubtful.
+fn add_doubts([from, to]: [&Asked; 2], answer: &mut Value) {
+    for (field, end) in [("fromClockSetBack", from), ("toClockSetBack", to)] {
+        if let Some(set_back) = &end.set_back {
+            answer[field] = set_back.json();
+        }
+    }
 }
 
 /// The step that added or removed a record, and the group of its causes.

@@ -85,6 +85,11 @@ pub enum AuditError {
         /// The start of the history, or its newest version.
         ends: String,
     },
+    /// A version in a question about the present.
+    #[error(
+        "`why` explains the current answer for a NAME, and \"{0}\" has an @; for the records of a version write: blame ZONE@SERIAL NAME (an @ of the name itself is \\@)"
+    )]
+    WhyOfVersion(String),
     /// A serial without a zone.
     #[error("serial {0} of which zone? write: log ZONE --since {0}")]
     WhoseSerial(u32),
@@ -228,6 +233,7 @@ impl AuditError {
             | Self::NoZone { .. }
             | Self::NothingStored
             | Self::NeverSerial { .. }
+            | Self::WhyOfVersion(_)
             | Self::WhoseSerial(_)
             | Self::EmptyRange { .. }
             | Self::Outside { .. }

@@ -25,6 +25,7 @@ mod printable;
 mod process;
 mod remark;
 mod requests;
+mod set_back;
 mod shares;
 mod show;
 mod status;

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp, civil};
 
 pub(super) use ops::TimeText;
+
+/// The seconds of a day: an offset from UTC is smaller (RFC 3339 section 5.6, `time-hour`). jiff takes larger ones.
+const DAY_SECONDS: u32 = 86_400;
 
 /// A version as users name it, after `@` or in `--since`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +63,9 @@ pub enum MomentError {
         /// The date and the time of day in it.
         time: civil::DateTime,
     },
+    /// An offset from UTC that no clock has.
+    #[error("\"{0}\" is a day or more from UTC; an offset is at most 23:59")]
+    LongOffset(String),
     /// A time that has not come.
     #[error("\"{text}\" is in the future: it is {now} now", now = TimeText(*.now_ms))]
     Future {
@@ -70,16 +77,20 @@ pub enum MomentError {
 }
 
 impl Moment {
+    /// The text of the newest version's time.
+    pub(super) const NOW: &str = "now";
+
     /// Parses a serial (only digits), an RFC 3339 time, a date (midnight UTC), `now`, `yesterday` (24 hours ago), or an
     /// age such as `2h ago`, `2 hours ago` or `1 month ago`.
     ///
     /// # Errors
     /// [`MomentError`] with the text; a time after both the clock's and that of the newest version is one, too.
     pub fn parse(text: &str, present: Present) -> Result<Self, MomentError> {
-        if let Ok(serial) = text.parse() {
+        let is_number = text.bytes().all(|octet| octet.is_ascii_digit());
+        if let (true, Ok(serial)) = (is_number, text.parse()) {
             return Ok(Self::Serial(serial));
         }
-        if text == "now" {
+        if text == Self::NOW {
             return Ok(Self::Time(present.latest_ms()));
         }
         let now_ms = present.clock_ms;
@@ -87,6 +98,12 @@ impl Moment {
         if let (None, Ok(time)) = (at, text.parse()) {
             let text = text.to_owned();
             return Err(MomentError::NoOffset { text, time });
+        }
+        let offset = Pieces::parse(text)
+            .ok()
+            .and_then(|pieces| pieces.to_numeric_offset());
+        if offset.is_some_and(|offset| offset.seconds().unsigned_abs() >= DAY_SECONDS) {
+            return Err(MomentError::LongOffset(text.to_owned()));
         }
         let time_ms = at.and_then(|at| u64::try_from(at.as_millisecond()).ok());
         match time_ms.ok_or_else(|| MomentError::Neither(text.to_owned()))? {
@@ -98,12 +115,27 @@ impl Moment {
         }
     }
 
-    /// Parses a time, a date or an age, in milliseconds since 1970 UTC.
+    /// Parses the beginning or the end of a range, such as that of `--since`. Here an age needs no `ago`: `1h`, `90m`, `2d`, as
+    /// git and kubectl take them.
+    ///
+    /// # Errors
+    /// [`MomentError`], as of [`Self::parse`].
+    pub(super) fn parse_bound(text: &str, present: Present) -> Result<Self, MomentError> {
+        let is_age = text.starts_with(|first: char| first.is_ascii_digit())
+            && !text.ends_with("ago")
+            && text.parse::<Span>().is_ok();
+        match is_age {
+            true => Self::parse(&format!("{text} ago"), present),
+            false => Self::parse(text, present),
+        }
+    }
+
+    /// Parses a bound that is a time, a date or an age, in milliseconds since 1970 UTC.
     ///
     /// # Errors
     /// [`MomentError`] when the text is a serial or malformed, or the time has not come.
     pub fn parse_time(text: &str, present: Present) -> Result<u64, MomentError> {
-        match Self::parse(text, present)? {
+        match Self::parse_bound(text, present)? {
             Self::Time(ms) => Ok(ms),
             Self::Serial(_) => Err(MomentError::Serial(text.to_owned())),
         }
@@ -210,6 +242,7 @@ mod tests {
             "ago",
             "",
             "-1",
+            "+1795286401",
             "99999999999",
             "2h",
             "1969-01-01",
@@ -222,10 +255,35 @@ mod tests {
             let wrong = Err(MomentError::Neither(text.to_owned()));
             assert_eq!(Moment::parse(text, at(now)), wrong, "{text}");
         }
+        for offset in ["+24:00", "-24:00", "+25:59"] {
+            let text = format!("2026-11-20T14:03:00{offset}");
+            let refusal = Moment::parse(&text, at(now)).unwrap_err().to_string();
+            let want = format!("\"{text}\" is a day or more from UTC; an offset is at most 23:59");
+            assert_eq!(refusal, want);
+        }
+        let most = Moment::parse_time("1970-01-02T23:59:01+23:59", at(now));
+        assert_eq!(most, Ok(86_401_000));
         for text in ["2026-11-22", "2026-11-21T18:40:00.001Z", "9999-12-30"] {
             let future = Moment::parse(text, at(now)).unwrap_err().to_string();
             let want = format!("\"{text}\" is in the future: it is 2026-11-21T18:40:00.000Z now");
             assert_eq!(future, want);
+        }
+        for (text, minutes) in [
+            ("1h", 60),
+            ("90m", 90),
+            ("2d", 2880),
+            ("1h30m", 90),
+            ("2 hours", 120),
+            ("2h ago", 120),
+        ] {
+            let time = Moment::parse_bound(text, at(now));
+            assert_eq!(time, Ok(Moment::Time(now - minutes * 60_000)), "{text}");
+        }
+        let serial = Moment::parse_bound("1795286401", at(now));
+        assert_eq!(serial, Ok(Moment::Serial(1_795_286_401)));
+        for text in ["h", "-1h", "P1D", "1x", "2 ago", "1h from now"] {
+            let wrong = Err(MomentError::Neither(text.to_owned()));
+            assert_eq!(Moment::parse_bound(text, at(now)), wrong, "{text}");
         }
         let serial = Moment::parse_time("1795286401", at(now))
             .unwrap_err()

@@ -1,15 +1,15 @@
-//! Remarks in `log`: what the answer does not have.
+//! Remarks in `log`, `blame` and `why`: what the answer does not have.
 
 use std::io;
 
 use dns::Name;
-use serde_json::json;
+use serde_json::{Value, json};
 use zone::journal::{Act, Archived};
 
 use crate::error::{Output, SCHEMA};
 use crate::moment::TimeText;
 
-/// A line of `log` about a zone that is neither a version nor an act.
+/// A line about a zone that is neither a version, an act nor a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Remark {
     /// What it is about, as one word.
@@ -127,14 +127,18 @@ impl Remark {
         output: Output,
         out: &mut dyn io::Write,
     ) -> io::Result<()> {
+        match output {
+            Output::Text => writeln!(out, "; {}", self.text),
+            Output::Json => writeln!(out, "{}", self.json(zone)),
+        }
+    }
+
+    pub(super) fn json(&self, zone: &Name) -> Value {
         let Self {
             code,
             text,
             versions,
         } = self;
-        if output == Output::Text {
-            return writeln!(out, "; {text}");
-        }
         let mut line = json!({
             "schema": SCHEMA,
             "type": "remark",
@@ -154,6 +158,6 @@ impl Remark {
             line["until"] = TimeText(*until_ms).to_string().into();
             line["untilMs"] = (*until_ms).into();
         }
-        writeln!(out, "{line}")
+        line
     }
 }

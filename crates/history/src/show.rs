@@ -9,21 +9,42 @@ use zone::{Contents, Hash};
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::past::{Past, contents_at};
+use crate::set_back::SetBack;
+
+/// A version of a zone, or one name of it, as a question means it.
+pub(super) struct Asked {
+    pub(super) zone: Name,
+    /// The number of the version.
+    pub(super) seq: u64,
+    /// Only this name.
+    pub(super) name: Option<Name>,
+    /// What makes the version doubtful, if the question has a time.
+    pub(super) set_back: Option<SetBack>,
+}
+
+impl Asked {
+    /// Writes what makes the version doubtful, as a comment.
+    pub(super) fn write_doubt(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match &self.set_back {
+            Some(set_back) => writeln!(out, "; {}", set_back.text()),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Writes a version, or the records of one name.
 pub(super) fn write(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
-    name: Option<&Name>,
+    asked: &Asked,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let contents = contents_at(past, zone, seq, name)?;
+    let (zone, name) = (&asked.zone, asked.name.as_ref());
+    let contents = contents_at(past, zone, asked.seq, name)?;
     if let Some(name) = name.filter(|name| !has_records(&contents, name)) {
-        return write_absence(past, zone, seq, name, output, out);
+        return write_absence(past, asked, name, output, out);
     }
-    let shown = Shown::version(past, zone, seq, name, output)?;
+    let shown = Shown::version(past, asked, output)?;
     if output == Output::Text {
         let (serial, time) = (shown.serial, TimeText(shown.time_ms));
         match name {
@@ -33,6 +54,7 @@ pub(super) fn write(
             }
             Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
         }
+        asked.write_doubt(out)?;
     }
     write_each(&contents, &shown, name, output, out)
 }
@@ -47,21 +69,31 @@ pub(super) struct Shown<'a> {
     pub(super) hash: Option<Hash>,
     /// Whether it waits to be a version: serial and time are those of the served version and of the answer.
     pub(super) is_waiting: bool,
+    /// What makes the version doubtful.
+    pub(super) set_back: Option<&'a SetBack>,
 }
 
 impl<'a> Shown<'a> {
     /// A version of the history, of which all or one name is shown. The text has no hash, and none is looked up for it.
     pub(super) fn version(
         past: &dyn Past,
-        zone: &'a Name,
-        seq: u64,
-        name: Option<&Name>,
+        asked: &'a Asked,
         output: Output,
     ) -> Result<Self, AuditError> {
-        let (serial, time_ms) = past.moment(zone, seq)?;
+        let Asked {
+            zone,
+            seq,
+            name,
+            set_back,
+        } = asked;
+        let (serial, time_ms) = past.moment(zone, *seq)?;
         let link = match output {
             Output::Text => None,
-            Output::Json => past.step_of(zone, seq, name.unwrap_or(zone))?.step.link,
+            Output::Json => {
+                past.step_of(zone, *seq, name.as_ref().unwrap_or(zone))?
+                    .step
+                    .link
+            }
         };
         Ok(Self {
             zone,
@@ -69,6 +101,7 @@ impl<'a> Shown<'a> {
             time_ms,
             hash: link.map(|link| link.hash),
             is_waiting: false,
+            set_back: set_back.as_ref(),
         })
     }
 
@@ -85,6 +118,9 @@ impl<'a> Shown<'a> {
         });
         if self.is_waiting {
             json["waiting"] = true.into();
+        }
+        if let Some(set_back) = self.set_back {
+            json["clockSetBack"] = set_back.json();
         }
         json
     }
@@ -121,13 +157,13 @@ pub(super) fn has_records(contents: &Contents, name: &Name) -> bool {
 /// Writes that a version has no record at a name, with the hashes that prove it.
 pub(super) fn write_absence(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
+    asked: &Asked,
     name: &Name,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let part = past.step_of(zone, seq, name)?;
+    let zone = &asked.zone;
+    let part = past.step_of(zone, asked.seq, name)?;
     let (serial, time, link) = (
         part.step.serial,
         TimeText(part.step.time_ms),
@@ -141,9 +177,10 @@ pub(super) fn write_absence(
                 out,
                 "; {name} has no record in {zone} serial {serial} of {time}{hash}"
             )?;
+            asked.write_doubt(out)?;
         }
         Output::Json => {
-            let absence = json!({
+            let mut absence = json!({
                 "schema": SCHEMA,
                 "type": "absent",
                 "name": name.to_string(),
@@ -154,6 +191,9 @@ pub(super) fn write_absence(
                 "hash": link.map(|link| link.hash.to_string()),
                 "contentHash": link.map(|link| link.content.to_string()),
             });
+            if let Some(set_back) = &asked.set_back {
+                absence["clockSetBack"] = set_back.json();
+            }
             writeln!(out, "{absence}")?;
         }
     }

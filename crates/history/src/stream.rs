@@ -17,6 +17,7 @@ use crate::making::{Making, Piece, ReaderTimes, begin};
 use crate::past::Past;
 use crate::turns::Turns;
 use crate::watched::Watched;
+use crate::why;
 
 /// How long a question on a socket waits for its turn.
 const TURN: Duration = Duration::from_secs(120);
@@ -30,9 +31,9 @@ pub enum Streamed {
     WhyWithin {
         /// The zone.
         zone: Name,
-        /// The name.
+        /// The name, or an address in place of its name in the reverse zone.
         name: String,
-        /// The type; A when absent.
+        /// The type. When absent, A, and PTR for an address.
         rtype: Option<String>,
     },
     /// The whole history of a zone with all hashes.
@@ -146,7 +147,7 @@ fn why_within(
         name,
         zones: vec![zone.clone()],
     };
-    let parsed = Name::parse(name)?;
+    let (parsed, _) = why::parse(name, rtype.as_deref())?;
     if !parsed.is_within(zone) {
         return Err(outside(parsed));
     }

@@ -5,6 +5,7 @@ mod evidence;
 mod fake;
 mod follow;
 mod old_part;
+mod set_back;
 mod versions;
 
 use std::sync::Arc;

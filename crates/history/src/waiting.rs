@@ -86,6 +86,7 @@ pub(super) fn show(
         time_ms: past.now_ms(),
         hash: None,
         is_waiting: true,
+        set_back: None,
     };
     write_each(&waiting.contents, &shown, name, output, out)
 }
@@ -125,15 +126,13 @@ pub(super) fn diff(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let (serial, time_ms) = served(past, zone)?;
-    let waiting = past.waiting(zone)?;
-    if output == Output::Json {
-        let why = waiting.as_ref().map(|_| why(past, zone));
-        let json = json_of(zone, (serial, past.now_ms()), why, waiting.as_ref());
-        return Ok(writeln!(out, "{json}")?);
-    }
-    let Some(waiting) = waiting else {
+    let Some(waiting) = past.waiting(zone)? else {
         return write_nothing(zone, (serial, time_ms), output, out);
     };
+    if output == Output::Json {
+        let json = json_of(zone, (serial, past.now_ms()), why(past, zone), &waiting);
+        return Ok(writeln!(out, "{json}")?);
+    }
     writeln!(out, "--- {zone} {serial} {}", TimeText(time_ms))?;
     writeln!(out, "+++ {zone} as it waits; {}", why(past, zone))?;
     for (sign, list) in [('-', &waiting.removed), ('+', &waiting.added)] {
@@ -148,20 +147,13 @@ fn causes_of(waiting: &Waiting, tag: u32) -> Option<&[Cause]> {
     waiting.causes.get(place).map(Vec::as_slice)
 }
 
-/// What a release would remove and add; `None` for nothing.
-fn json_of(
-    zone: &Name,
-    (serial, now_ms): (Serial, u64),
-    why: Option<String>,
-    waiting: Option<&Waiting>,
-) -> Value {
+/// What a release would remove and add.
+fn json_of(zone: &Name, (serial, now_ms): (Serial, u64), why: String, waiting: &Waiting) -> Value {
     let records = |side: fn(&Waiting) -> &RrList| -> (Vec<String>, Vec<Value>) {
-        let each = waiting.into_iter().flat_map(|waiting| {
-            side(waiting).iter().map(|rr| {
-                let group = causes_of(waiting, rr.tag).unwrap_or_default();
-                let causes: Vec<Value> = group.iter().map(cause_json).collect();
-                (RecordText(rr).to_string(), json!({ "causes": causes }))
-            })
+        let each = side(waiting).iter().map(|rr| {
+            let group = causes_of(waiting, rr.tag).unwrap_or_default();
+            let causes: Vec<Value> = group.iter().map(cause_json).collect();
+            (RecordText(rr).to_string(), json!({ "causes": causes }))
         });
         each.unzip()
     };

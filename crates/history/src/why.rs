@@ -23,6 +23,27 @@ struct Finding {
     reasons: Vec<Reason>,
 }
 
+/// Parses name and type of a question, which is about the present. An address stands for its name in the reverse zone.
+///
+/// # Errors
+/// [`AuditError::WhyOfVersion`] for an @ that is not escaped, [`AuditError::Name`] and [`AuditError::Type`] for what is none.
+pub(super) fn parse(text: &str, rtype: Option<&str>) -> Result<(Name, Rtype), AuditError> {
+    let rtype = rtype.map(str::parse).transpose()?;
+    if let Ok(address) = text.parse() {
+        let name = Name::reverse_of(address);
+        return Ok((name, rtype.unwrap_or(Rtype::PTR)));
+    }
+    let mut octets = text.bytes();
+    while let Some(octet) = octets.next() {
+        match octet {
+            b'@' => return Err(AuditError::WhyOfVersion(text.to_owned())),
+            b'\\' => _ = octets.next(),
+            _ => {}
+        }
+    }
+    Ok((Name::parse(text)?, rtype.unwrap_or(Rtype::A)))
+}
+
 /// Writes why a name has its answer.
 pub(super) fn write(
     past: &dyn Past,
@@ -37,10 +58,11 @@ pub(super) fn write(
     let view = View::new(&block.zones, &question, !block.after.is_empty(), false);
     let found = find(&block, reasons, &view, &question);
     let (zone, version) = (view.zone().map(|zone| zone.apex()), view.version());
-    let causes = match (zone, version) {
+    let (causes, remark) = match (zone, version) {
         (Some(zone), Some(version)) => blame::since(past, zone, version.seq, &found.records)?,
-        (_, _) => Vec::new(),
+        (_, _) => (Vec::new(), None),
     };
+    let remark = zone.zip(remark);
     if output == Output::Json {
         let records: Vec<Value> = found
             .records
@@ -55,6 +77,7 @@ pub(super) fn write(
             .iter()
             .map(|reason| json!({ "code": reason.code, "text": reason.text }))
             .collect();
+        let remark = remark.map(|(zone, remark)| remark.json(zone));
         let answer = json!({
             "schema": SCHEMA,
             "name": name.to_string(),
@@ -65,6 +88,7 @@ pub(super) fn write(
             "serial": version.map(|version| version.serial.encode()),
             "records": records,
             "reasons": reasons,
+            "remarks": Vec::from_iter(remark),
         });
         return Ok(writeln!(out, "{answer}")?);
     }
@@ -72,6 +96,9 @@ pub(super) fn write(
     for (record, since) in found.records.iter().zip(&causes) {
         writeln!(out, "{}", RecordText(record.view()))?;
         since.write_text(out)?;
+    }
+    if let Some((zone, remark)) = remark {
+        remark.write(zone, output, out)?;
     }
     for reason in &found.reasons {
         writeln!(out, "    {}", printable(&reason.text))?;

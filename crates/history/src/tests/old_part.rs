@@ -273,3 +273,42 @@ fn verify_says_where_older_versions_are() {
     );
     assert!(!said.contains("were dropped"), "{said}");
 }
+
+/// It may have been removed and added again within them.
+#[test]
+fn blame_and_why_say_that_a_record_may_be_younger_where_later_versions_are_condensed() {
+    let mut past = past();
+    Arc::make_mut(&mut past.steps[0]).added = list(&[("old.z.", 9, 0), ("web.z.", 1, 0)]);
+    let text = "of z. 2 versions (2026-11-21T14:00:00.500Z to 2026-11-21T14:00:01.000Z) are condensed: a change that was undone within them is not listed";
+    for (zone, name, is_remarked) in [
+        ("z@101", Some("old.z"), true),
+        ("z", Some("old.z"), true),
+        ("z", None, true),
+        ("z@100", Some("old.z"), false),
+        ("z@101", Some("web.z"), false),
+        ("z", Some("db.z"), false),
+        ("z", Some("cart.z"), false),
+    ] {
+        let blame = || Request::Blame {
+            zone: zone.into(),
+            name: name.map(Into::into),
+        };
+        let said = asked(&past, blame(), Output::Text).unwrap();
+        assert_eq!(
+            said.ends_with(&format!("\n; {text}\n")),
+            is_remarked,
+            "{said}"
+        );
+        let last = json(&past, blame()).pop().unwrap();
+        assert_eq!(last["code"] == "condensed", is_remarked, "{last}");
+        assert_eq!(last["text"] == text, is_remarked, "{last}");
+    }
+    // `why` asks for the same.
+    let old = list(&[("old.z.", 9, 0)]);
+    let records: Vec<_> = old.iter().map(|rr| rr.to_record()).collect();
+    for (seq, is_remarked) in [(1, false), (4, true)] {
+        let found = crate::blame::since(&past, &name("z."), seq, &records);
+        let remark = found.unwrap().1.map(|remark| remark.text);
+        assert_eq!(remark.as_deref(), is_remarked.then_some(text));
+    }
+}

@@ -345,7 +345,7 @@ fn diff_tells_the_net_difference_and_its_causes() {
 }
 
 /// Adds versions that change nothing, with serials from 201 on.
-fn add_versions(past: &mut Fake, count: u32) {
+pub(super) fn add_versions(past: &mut Fake, count: u32) {
     let last = past.steps[2].clone();
     for more in 1..=count {
         past.steps.push(Arc::new(Step {
@@ -673,8 +673,14 @@ fn nothing_that_waits_and_a_name_that_does_not_wait_are_answers() {
     };
     let none = "; nothing of z. waits: serial 200 is as its sources\n";
     assert_eq!(held(&past, None, Output::Text).as_deref(), Ok(none));
-    let waiting = Request::Waiting { zone: "z".into() };
-    assert_eq!(asked(&past, waiting, Output::Text).as_deref(), Ok(none));
+    let waiting = || Request::Waiting { zone: "z".into() };
+    assert_eq!(asked(&past, waiting(), Output::Text).as_deref(), Ok(none));
+    let line = asked(&past, waiting(), Output::Json).expect("it is answered");
+    let read: serde_json::Value = serde_json::from_str(&line).expect("it is one line");
+    assert_eq!(
+        (&read["type"], &read["serial"], &read["timeMs"]),
+        (&"none".into(), &200.into(), &THIRD_MS.into())
+    );
     let read = json(&past, None);
     assert_eq!(
         (&read["type"], &read["serial"]),
@@ -762,4 +768,52 @@ fn log_of_a_name_looks_only_into_zones_that_it_is_within() {
     assert_eq!(none, want);
     let outside = log(&["y.", "z."], "web.x.").unwrap_err();
     assert_eq!(outside, "web.x. is not a name of y. or z.");
+}
+
+#[test]
+fn why_of_a_version_is_refused_with_the_right_question() {
+    let refusal = |name: &str| {
+        let request = Request::Why {
+            name: name.into(),
+            rtype: None,
+        };
+        let question = Question {
+            request,
+            output: Output::Text,
+        };
+        let error = answer(&question, &Fake::new(), ASKER, &mut Vec::new()).unwrap_err();
+        (error.fault(), error.to_string())
+    };
+    for name in ["z@100", "@", "web.z@2h ago"] {
+        let want = format!(
+            "`why` explains the current answer for a NAME, and \"{name}\" has an @; for the records of a version write: blame ZONE@SERIAL NAME (an @ of the name itself is \\@)"
+        );
+        assert_eq!(refusal(name), (crate::Fault::Wrong, want));
+    }
+    // These are names.
+    for name in ["web.z", "a\\@b.z", "a\\064b.z"] {
+        assert_eq!(refusal(name).0, crate::Fault::Failed, "{name}");
+    }
+}
+
+#[test]
+fn why_of_an_address_is_about_its_name_in_the_reverse_zone() {
+    for (text, rtype, name, wanted) in [
+        ("10.96.0.1", None, "1.0.96.10.in-addr.arpa.", "PTR"),
+        ("10.96.0.1", Some("TXT"), "1.0.96.10.in-addr.arpa.", "TXT"),
+        (
+            "2001:db8::1",
+            None,
+            &*format!("1.{}8.b.d.0.1.0.0.2.ip6.arpa.", "0.".repeat(23)),
+            "PTR",
+        ),
+        ("10.96.0.1.", None, "10.96.0.1.", "A"),
+        ("web.z", None, "web.z.", "A"),
+    ] {
+        let (found, found_type) = crate::why::parse(text, rtype).unwrap();
+        assert_eq!(
+            (found.to_string(), found_type.to_string()),
+            (name.into(), wanted.into())
+        );
+    }
 }

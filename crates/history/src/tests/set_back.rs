@@ -1,0 +1,159 @@
+//! Times that were there twice.
+
+use serde_json::Value;
+use zone::journal::Archived;
+
+use super::versions::add_versions;
+use super::*;
+
+const ONE: &str = "2026-11-21T14:00:01.000Z";
+
+/// The clock was set back after serial 101: serial 200 has its time.
+fn past() -> Fake {
+    let mut past = Fake::new();
+    Arc::make_mut(&mut past.steps[2]).time_ms = THIRD_MS - 1000;
+    past.clock_ahead_ms = 10_000;
+    past
+}
+
+fn show(past: &Fake, at: &str, output: Output) -> String {
+    let request = Request::Show {
+        zone: format!("z@{at}"),
+        name: Some("web.z".into()),
+    };
+    asked(past, request, output).expect("it is answered")
+}
+
+/// The remark for a time, with the serials that it names.
+fn pair(time: &str) -> String {
+    format!(
+        "; {time} may have been there twice: serials 101 to 200 have one time, {ONE}, as the clock was set back, or both came within a millisecond; how far is not known. If it was, one of them was current, too: `log` lists them, z.@SERIAL asks for one\n"
+    )
+}
+
+#[test]
+fn a_time_that_may_have_been_there_twice_is_remarked_on_in_text_and_json() {
+    let past = past();
+    for at in [
+        "2026-11-21T14:00:00.500Z",
+        ONE,
+        "2026-11-21T14:00:05.000Z",
+        "8s ago",
+    ] {
+        let said = show(&past, at, Output::Text);
+        let time = if at == "8s ago" {
+            "2026-11-21T14:00:03.000Z"
+        } else {
+            at
+        };
+        assert!(said.contains(&pair(time)), "{at}: {said}");
+        let read: Value = serde_json::from_str(&show(&past, at, Output::Json)).unwrap();
+        let doubt = &read["clockSetBack"];
+        assert_eq!(doubt["first"], 101, "{read}");
+        assert_eq!(doubt["last"], 200, "{read}");
+        assert_eq!(doubt["time"], ONE, "{read}");
+        assert_eq!(doubt["timeMs"], THIRD_MS - 1000, "{read}");
+    }
+}
+
+#[test]
+fn a_serial_the_current_version_and_times_in_order_have_no_remark() {
+    for (past, at) in [
+        (past(), "now"),
+        (past(), "100"),
+        (past(), "200"),
+        (Fake::new(), "2026-11-21T14:00:00.500Z"),
+        (Fake::new(), ONE),
+        (Fake::new(), "now"),
+    ] {
+        assert!(!show(&past, at, Output::Text).contains("twice"), "{at}");
+        assert!(
+            !show(&past, at, Output::Json).contains("clockSetBack"),
+            "{at}"
+        );
+    }
+    // Days later no clock was ahead so far.
+    let mut past = past();
+    past.clock_ahead_ms = 3 * 86_400_000;
+    assert!(!show(&past, "1 day ago", Output::Text).contains("twice"));
+    assert!(show(&past, "60h ago", Output::Text).contains("twice"));
+}
+
+#[test]
+fn blame_diff_and_absence_have_the_remark() {
+    let past = past();
+    let time = "2026-11-21T14:00:00.500Z";
+    for output in [Output::Text, Output::Json] {
+        let is_remarked = |said: &str, field: &str| match output {
+            Output::Text => said.matches("twice").count() == 1,
+            Output::Json => {
+                let first = said.lines().next().unwrap();
+                let read: Value = serde_json::from_str(first).unwrap();
+                read[field]["last"] == 200
+            }
+        };
+        for name in ["web.z", "db.z"] {
+            let blame = Request::Blame {
+                zone: format!("z@{time}"),
+                name: Some(name.into()),
+            };
+            let said = asked(&past, blame, output).unwrap();
+            assert!(is_remarked(&said, "clockSetBack"), "{said}");
+        }
+        for (from, to, field) in [
+            (time, Some("now"), "fromClockSetBack"),
+            ("200", Some(time), "toClockSetBack"),
+            (time, Some(time), "fromClockSetBack"),
+        ] {
+            let diff = Request::Diff {
+                zone: "z".into(),
+                from: from.into(),
+                to: to.map(Into::into),
+            };
+            let said = asked(&past, diff, output).unwrap();
+            assert!(is_remarked(&said, field), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_newest_version_ahead_of_the_clock_tells_that_it_was_set_back() {
+    let mut past = Fake::new();
+    past.clock_ahead_ms = -500;
+    let said = show(&past, "1s ago", Output::Text);
+    let remark = "; 2026-11-21T14:00:00.500Z may have been there twice: serial 200 has the time 2026-11-21T14:00:02.000Z, and the clock was set back meanwhile; how far is not known. If it was, that version was current, too: ask for z.@200\n";
+    assert!(said.contains(remark), "{said}");
+}
+
+#[test]
+fn three_versions_with_one_time_did_not_come_within_a_millisecond() {
+    let mut past = past();
+    add_versions(&mut past, 2);
+    for step in &mut past.steps[3..] {
+        Arc::make_mut(step).time_ms = THIRD_MS - 1000;
+    }
+    let said = show(&past, ONE, Output::Text);
+    assert!(said.contains("serials 101 to 202 have one time"), "{said}");
+    assert!(!said.contains("millisecond;"), "{said}");
+}
+
+#[test]
+fn condensed_versions_with_one_time_tell_that_the_clock_was_set_back() {
+    let mut past = Fake::new();
+    for (step, seq) in past.steps.iter_mut().zip([1, 4, 5]) {
+        Arc::make_mut(step).seq = seq;
+    }
+    let [first, second, _] = &past.steps[..] else {
+        panic!("there are three versions");
+    };
+    past.archived = vec![
+        Archived::made(first, 1, first.time_ms, true),
+        Archived::made(second, 2, second.time_ms, true),
+    ];
+    for at in ["2026-11-21T14:00:00.500Z", "2026-11-21T14:00:01.500Z"] {
+        let said = show(&past, at, Output::Text);
+        assert!(said.contains("serials 100 to 101 have one time"), "{said}");
+    }
+    let after = show(&past, "2026-11-21T14:00:02Z", Output::Text);
+    assert!(!after.contains("twice"), "{after}");
+}
