@@ -296,7 +296,7 @@ fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
 fn note_unnoted(journal: &mut Journal, zones: &ZoneSet, going_on: &[(Name, Restored)]) {
     for (apex, Restored { hold, .. }) in going_on {
         let is_it = |act: &Act| {
-            act.what == hold.as_str() && act.by == *hold.by && act.time_ms >= hold.since_ms
+            act.what == hold.as_str() && act.by == hold.by && act.time_ms >= hold.since_ms
         };
         let serial = zones.get(apex).and_then(|zone| zone.current());
         let serial = serial.map(|version| version.serial);
@@ -460,7 +460,7 @@ impl Observer for Ears {
                 }
             }
             GateEvent::Released { by } => {
-                tracing::warn!(%zone, by = &**by, "the held version is published: it was released")
+                tracing::warn!(%zone, %by, "the held version is published: it was released")
             }
             GateEvent::Recovered => {
                 tracing::info!(%zone, "nothing is held any more: the lost records are back, or the served version lacks them too")
@@ -484,18 +484,18 @@ impl Observer for Ears {
             ),
             GateEvent::OnHold(hold) => {
                 let until = hold.until_ms.map(TimeText).map(tracing::field::display);
-                let (by, to) = (&*hold.by, hold.rollback.map(|it| it.to.to_string()));
+                let (by, to) = (&hold.by, hold.rollback.map(|it| it.to.to_string()));
                 match to {
                     None => {
-                        tracing::warn!(%zone, by, until, "the zone is frozen: its changes wait")
+                        tracing::warn!(%zone, %by, until, "the zone is frozen: its changes wait")
                     }
                     Some(to) => {
-                        tracing::warn!(%zone, to, by, until, "the zone is rolled back to the content of an old version");
+                        tracing::warn!(%zone, to, %by, until, "the zone is rolled back to the content of an old version");
                     }
                 }
             }
             GateEvent::Resumed { hold: _, by } => {
-                tracing::warn!(%zone, by = &**by, "the zone follows its sources again");
+                tracing::warn!(%zone, %by, "the zone follows its sources again");
             }
         }
         self.metrics.count_gate(&zone.to_string(), outcome);

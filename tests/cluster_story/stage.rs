@@ -9,7 +9,9 @@ use ring::digest::{Context, SHA512};
 use ring::hmac;
 use serde_json::{Value, json};
 
-use super::record::{Act, Cause, Changes, Content, Entry, Object, Record, Request, Step, Version};
+use super::record::{
+    Act, CLOCK, Cause, Changes, Content, Entry, Object, Operator, Record, Request, Step, Version,
+};
 use super::record::{hour_after, time_of};
 use crate::support::apiserver::{Access, ApiServer, paths, request};
 use crate::support::needs;
@@ -30,8 +32,6 @@ pub const HOLD_MS: u64 = 3000;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The command line of an operator is named up to here.
 const COMMAND_CHARS: usize = 100;
-/// Who does what no person does.
-pub const CLOCK: &str = "the clock";
 
 /// Kind, namespace and name.
 type Key = (&'static str, String, String);
@@ -103,8 +103,8 @@ pub struct Stage {
     requests: usize,
     /// Of the Corefile, see [`digest_of`].
     digest: String,
-    /// The user who runs the test, as zonewright names one.
-    user: String,
+    /// The user who runs the test: uid and name.
+    user: (u32, String),
 }
 
 impl Stage {
@@ -129,7 +129,7 @@ impl Stage {
             done: Done::default(),
             requests: 0,
             digest: String::new(),
-            user: format!("uid {} ({})", printed("-u"), printed("-un")),
+            user: (printed("-u").parse().unwrap(), printed("-un")),
         };
         stage.write_corefile(selection);
         stage
@@ -458,9 +458,10 @@ impl Stage {
             false => &[],
         };
         let by = self.order(&[&["freeze", FORWARD], time].concat(), reason);
-        self.act("frozen", String::new(), &by, is_for_an_hour);
+        let text = by.text.clone();
+        self.act("frozen", String::new(), by, is_for_an_hour);
         self.hold = Some(Hold {
-            by,
+            by: text,
             step: self.number(),
             rolled_back_to: None,
         });
@@ -470,15 +471,16 @@ impl Stage {
     pub fn roll_back(&mut self, to: u32, reason: &str) {
         let order = ["rollback", FORWARD, &to.to_string(), "--for", "1h"];
         let by = self.order(&order, reason);
-        self.act("rolled_back", format!("to serial {to}"), &by, true);
+        let text = by.text.clone();
+        self.act("rolled_back", format!("to serial {to}"), by, true);
         let step = self.number();
         self.done.of_records = Some(Cause::Other {
             verb: "rolled back",
             what: format!("serial {to} until {}", hour_after(step)),
-            by: by.clone(),
+            by: text.clone(),
         });
         self.hold = Some(Hold {
-            by,
+            by: text,
             step,
             rolled_back_to: Some(to),
         });
@@ -497,12 +499,12 @@ impl Stage {
             None => format!("after the freeze by {ordered}"),
             Some(to) => format!("after the rollback to serial {to} by {ordered}"),
         };
-        self.act("resumed", about, &by, false);
         let cause = Cause::Other {
             verb: "resumed",
             what,
-            by,
+            by: by.text.clone(),
         };
+        self.act("resumed", about, by, false);
         match hold.rolled_back_to {
             None => _ = self.done.of_version.insert(cause),
             Some(_) => self.done.of_records = Some(cause),
@@ -514,7 +516,8 @@ impl Stage {
         let below = format!(".{namespace}.svc.{FORWARD}");
         let served = &self.record.newest(FORWARD).content.records;
         let lost = served.iter().filter(|it| it.contains(&below)).count();
-        self.act("expired", "for all that was held".to_owned(), CLOCK, false);
+        let about = "for all that was held".to_owned();
+        self.act("expired", about, Operator::clock(), false);
         let time = time_of(self.number());
         self.done.of_version.insert(Cause::Other {
             verb: "resumed",
@@ -523,25 +526,25 @@ impl Stage {
         });
     }
 
-    fn act(&mut self, what: &'static str, about: String, by: &str, is_for_an_hour: bool) {
+    fn act(&mut self, what: &'static str, about: String, by: Operator, is_for_an_hour: bool) {
         self.done.acts.push(Act {
             step: self.number(),
             serial: 0,
             what,
             about,
-            by: by.to_owned(),
+            by,
             is_for_an_hour,
         });
     }
 
     /// Runs the command of an operator, and gives the operator as zonewright names one.
-    fn order(&self, arguments: &[&str], reason: &str) -> String {
+    fn order(&self, arguments: &[&str], reason: &str) -> Operator {
         let by = self.run(&[arguments, &["--reason", reason]].concat());
-        format!("{by}, reason: {reason}")
+        by.with_reason(reason)
     }
 
-    /// Runs a command, and gives the one who ran it: user and process.
-    fn run(&self, arguments: &[&str]) -> String {
+    /// Runs a command, and gives the one who ran it.
+    fn run(&self, arguments: &[&str]) -> Operator {
         let (program, state) = (needs::zonewright(), self.zonewright.state());
         let (program, state) = (program.to_str().unwrap(), state.to_str().unwrap());
         let words = [arguments, &["--state", state]].concat();
@@ -555,10 +558,8 @@ impl Stage {
         assert!(status.success(), "{words:?}: {errors}");
         let line = [&[program][..], &words].concat().join(" ");
         let line: String = line.chars().take(COMMAND_CHARS).collect();
-        format!(
-            "{}, process {id} ({line}) over the control socket",
-            self.user
-        )
+        let (uid, name) = &self.user;
+        Operator::user((*uid, name), id, &line)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use dns::{Name, Serial};
+use provenance::Operator;
 use zone::Zone;
 use zone::hold::Hold;
 use zone::journal::Act;
@@ -54,15 +55,15 @@ impl<S: Store> Pipeline<S> {
 
 /// The act behind an event of a guard; `None` for what the gate holds and lets out by itself.
 fn act_of(event: &GateEvent, serial: Option<Serial>, now_ms: u64) -> Option<Act> {
-    let (by, about) = match event {
+    let (by, about): (Operator, String) = match event {
         GateEvent::OnHold(hold) => return Some(act_of_hold(hold, serial, now_ms)),
-        GateEvent::Resumed { hold, by } => (&**by, standing_text(hold)),
-        GateEvent::Released { by } => (&**by, String::new()),
-        GateEvent::Expired => (CLOCK, "for all that was held".to_owned()),
+        GateEvent::Resumed { hold, by } => (by.clone(), standing_text(hold)),
+        GateEvent::Released { by } => (by.clone(), String::new()),
+        GateEvent::Expired => (CLOCK.into(), "for all that was held".to_owned()),
         GateEvent::ShareOut {
             share,
             is_expired: true,
-        } => (CLOCK, format!("for what was held of {share}")),
+        } => (CLOCK.into(), format!("for what was held of {share}")),
         GateEvent::Held(_)
         | GateEvent::Recovered
         | GateEvent::ShareOut {
@@ -74,7 +75,7 @@ fn act_of(event: &GateEvent, serial: Option<Serial>, now_ms: u64) -> Option<Act>
         number: 0,
         time_ms: now_ms,
         what: event.as_str().to_owned(),
-        by: by.to_owned(),
+        by,
         about,
         serial: serial.map_or(0, Serial::encode),
         until_ms: None,
@@ -89,7 +90,7 @@ pub fn act_of_hold(hold: &Hold, serial: Option<Serial>, time_ms: u64) -> Act {
         number: 0,
         time_ms,
         what: hold.as_str().to_owned(),
-        by: hold.by.to_string(),
+        by: hold.by.clone(),
         about: to.unwrap_or_default(),
         serial: serial.map_or(0, Serial::encode),
         until_ms: hold.until_ms,

@@ -29,7 +29,7 @@ use crate::corefile_cause::name_corefile;
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
 use dns::{RrList, Serial};
-use provenance::Cause;
+use provenance::{Cause, Operator};
 use zone::check::{Fault, Findings, Warning, check};
 use zone::gate::{GateSettings, HeldChange, Loss, Share, TOGETHER, Verdict, Why, counts, lost};
 use zone::hold::Hold;
@@ -45,7 +45,7 @@ pub enum GateEvent {
     /// An operator released it.
     Released {
         /// The operator.
-        by: Arc<str>,
+        by: Operator,
     },
     /// The lost records are back, or the fault is fixed.
     Recovered,
@@ -65,7 +65,7 @@ pub enum GateEvent {
         /// The hold.
         hold: Hold,
         /// The operator that ended it, or the clock.
-        by: Arc<str>,
+        by: Operator,
     },
 }
 
@@ -350,9 +350,9 @@ impl Guard {
     }
 
     /// Takes an operator's release of the kept draft.
-    pub(super) fn release(&mut self, of: &Zone, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+    pub(super) fn release(&mut self, of: &Zone, by: Operator, asked: oneshot::Sender<Released>) {
         let (zone, zone_held) = (of.apex(), of.held());
-        let Some(asked) = self.end_by(by, asked) else {
+        let Some(asked) = self.end_by(&by, asked) else {
             return;
         };
         let refusal = match &mut self.kept {
@@ -367,7 +367,7 @@ impl Guard {
                     )
                 }
                 None => {
-                    kept.released_by = Some(Arc::clone(by));
+                    kept.released_by = Some(by);
                     return kept.asked.push(asked);
                 }
             },

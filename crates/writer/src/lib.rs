@@ -45,7 +45,7 @@ use etcd::source::EtcdEvent;
 use kubernetes::schema::Problem;
 use kubernetes::source::SourceEvent;
 use ops::Clock;
-use provenance::Cause;
+use provenance::{Cause, Operator};
 use zone::check::Warning;
 use zone::hold::Hold;
 use zone::journal::{Act, Beside, KeptCorefile, Retention, Segment};
@@ -144,7 +144,7 @@ pub enum Input {
         /// The zone.
         zone: Name,
         /// The operator.
-        by: Arc<str>,
+        by: Operator,
         /// Receives the result.
         asked: oneshot::Sender<Released>,
     },
@@ -164,7 +164,7 @@ pub enum Input {
         /// The serial.
         serial: Serial,
         /// The operator.
-        by: Arc<str>,
+        by: Operator,
         /// Receives the result.
         asked: oneshot::Sender<Released>,
     },
@@ -567,7 +567,7 @@ impl<S: Store> Pipeline<S> {
             Input::Corefile(corefile) => {
                 self.use_corefile(corefile);
             }
-            Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
+            Input::Release { zone, by, asked } => self.release(&zone, by, asked),
             Input::Advance {
                 zone,
                 serial,
@@ -655,7 +655,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Releases a held change with the next commit.
-    fn release(&mut self, apex: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+    fn release(&mut self, apex: &Name, by: Operator, asked: oneshot::Sender<Released>) {
         match self.guard_of(apex) {
             Some((zone, guard)) => guard.release(zone, by, asked),
             None => drop(asked.send(Err(not_guarded(apex)))),

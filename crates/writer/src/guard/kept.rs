@@ -193,7 +193,7 @@ pub(super) struct Kept {
     /// What leaves with the next commit.
     pub(super) leaves: Option<Leaving>,
     /// The operator that released it.
-    pub(super) released_by: Option<Arc<str>>,
+    pub(super) released_by: Option<Operator>,
     /// Callers that wait for the release.
     pub(super) asked: Vec<oneshot::Sender<Released>>,
     /// Whether it was reported as held as a whole.
@@ -429,7 +429,7 @@ impl Kept {
             });
         }
         if let Some(by) = self.released_by.as_ref().filter(|_| !self.asked.is_empty()) {
-            return Ok(Leaving::All(GateEvent::Released { by: Arc::clone(by) }));
+            return Ok(Leaving::All(GateEvent::Released { by: by.clone() }));
         }
         let first = if self.is_judged { now } else { self.since };
         self.is_judged = true;

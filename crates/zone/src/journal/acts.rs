@@ -3,8 +3,12 @@
 //! Key: `e`, the zone's name in wire form, the act's number (8). A value is the hash of the act before, or of the zone's name
 //! in wire form for the first, and the act. The hash of an act is the SHA-256 of its value. So a changed act shows, and a
 //! missing one between others. An act is synced when it is written. When there are too many, the oldest go.
+//!
+//! An act has the text of its operator, which is all that older releases wrote and read. The fields of the operator come after
+//! the act.
 
 use dns::Name;
+use provenance::Operator;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -20,23 +24,74 @@ const MOST: u64 = 10_000;
 const PAGE: usize = 256;
 
 /// What was done to a zone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Act {
     /// Its number among those of its zone, from 1 on. Not looked at when it is written.
-    #[serde(skip)]
     pub number: u64,
     /// When, milliseconds since 1970 UTC.
     pub time_ms: u64,
     /// What, as one word.
     pub what: String,
-    /// The operator with the reason that he gave, or the clock; empty where the gate decided.
-    pub by: String,
+    /// The operator, or the clock; nobody where the gate decided.
+    pub by: Operator,
     /// What it is about, in words; may be empty.
     pub about: String,
     /// The serial that was served after it.
     pub serial: u32,
     /// When it ends by itself, milliseconds since 1970 UTC.
     pub until_ms: Option<u64>,
+}
+
+/// An act as it is stored, without its operator's fields.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    time_ms: u64,
+    what: String,
+    /// The text of the operator.
+    by: String,
+    about: String,
+    serial: u32,
+    until_ms: Option<u64>,
+}
+
+impl Act {
+    fn to_octets(&self) -> Vec<u8> {
+        let Self {
+            number: _,
+            time_ms,
+            what,
+            by,
+            about,
+            serial,
+            until_ms,
+        } = self;
+        let stored = Stored {
+            time_ms: *time_ms,
+            what: what.clone(),
+            by: by.to_string(),
+            about: about.clone(),
+            serial: *serial,
+            until_ms: *until_ms,
+        };
+        postcard::to_allocvec(&(stored, by)).unwrap_or_default()
+    }
+
+    fn read(number: u64, octets: &[u8]) -> Option<Self> {
+        let (stored, rest) = postcard::take_from_bytes::<Stored>(octets).ok()?;
+        let by = match rest {
+            [] => Operator::from(&*stored.by),
+            fields => postcard::from_bytes(fields).ok()?,
+        };
+        Some(Self {
+            number,
+            time_ms: stored.time_ms,
+            what: stored.what,
+            by,
+            about: stored.about,
+            serial: stored.serial,
+            until_ms: stored.until_ms,
+        })
+    }
 }
 
 /// The acts of a zone.
@@ -72,7 +127,7 @@ impl Journal {
             None => (1, first_hash(apex)),
         };
         let mut payload = before.as_octets().to_vec();
-        payload.extend(postcard::to_allocvec(act).unwrap_or_default());
+        payload.extend(act.to_octets());
         let key = key_of(apex, number);
         let mut batch = Batch::default();
         let value = seal(&key, payload);
@@ -106,8 +161,7 @@ fn read(store: &dyn Entries, apex: &Name, after: u64) -> Result<Acts, StoreError
         let number = number_of(&key);
         let read = unseal(&key, &value).and_then(|it| it.split_first_chunk::<32>());
         let read = read.and_then(|(before, act)| {
-            let act: Act = postcard::from_bytes(act).ok()?;
-            Some((Hash::from_octets(*before), Act { number, ..act }))
+            Some((Hash::from_octets(*before), Act::read(number, act)?))
         });
         let Some((before, act)) = read else {
             acts.faults.push(format!("act {number} is damaged"));

@@ -43,6 +43,48 @@ fn acts_come_back_in_order_and_those_of_other_zones_apart() {
     assert_eq!(lower.all, [act(1)]);
 }
 
+/// An older release has only the text of an operator, with his reason.
+#[test]
+fn an_act_of_an_older_release_is_read_and_one_of_this_release_by_an_older_one() {
+    #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
+    struct Older {
+        time_ms: u64,
+        what: String,
+        by: String,
+        about: String,
+        serial: u32,
+        until_ms: Option<u64>,
+    }
+    let mut bench = with_acts(1);
+    let all = bench.journal().store.range(&[ACT], &[ACT + 1], 1).unwrap();
+    let (key, value) = (all[0].0.to_vec(), all[0].1.to_vec());
+    let payload = unseal(&key, &value).unwrap();
+    let (before, octets) = payload.split_at(32);
+    let mut older: Older = postcard::from_bytes(octets).unwrap();
+    assert_eq!((&*older.by, older.serial), ("someone", 7));
+    older.by = "uid 0 (root), reason: x, ordered by uid 1".into();
+    let payload = [before, &postcard::to_allocvec(&older).unwrap()].concat();
+    let mut batch = Batch::default();
+    let sealed = seal(&key, payload);
+    batch.put(&key, sealed);
+    bench.journal().store.write(batch).unwrap();
+    let user = provenance::SocketUser {
+        uid: 0,
+        name: "root".into(),
+        process: Some(7),
+        command: "zonewright freeze z".into(),
+    };
+    let newer = Act {
+        by: provenance::Operator::from(user).with_reason("x"),
+        ..act(2)
+    };
+    bench.journal().note_act(&apex(), &newer).unwrap();
+    let all = acts(&mut bench);
+    let by = (&*older.by).into();
+    assert_eq!(all.all, [Act { by, ..act(1) }, newer]);
+    assert_eq!(all.faults, Vec::<String>::new());
+}
+
 #[test]
 fn a_changed_act_shows_and_a_missing_one() {
     let keys = |bench: &mut Bench| {
@@ -62,7 +104,7 @@ fn a_changed_act_shows_and_a_missing_one() {
     batch.put(&key, sealed);
     bench.journal().store.write(batch).unwrap();
     let all = acts(&mut bench);
-    assert_eq!(all.all[1].by, "Someone");
+    assert_eq!(all.all[1].by, "Someone".into());
     assert_eq!(all.faults, ["act 2 was changed, or act 3"]);
     // The checksum alone is wrong.
     let mut bench = with_acts(4);
