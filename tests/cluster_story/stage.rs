@@ -54,6 +54,8 @@ pub fn identity(kind: &str, namespace: &str, name: &str) -> Value {
 pub struct Selection {
     pub ttl: Option<u32>,
     pub namespaces: &'static [&'static str],
+    /// Of the gate: it changes no record.
+    pub at_least: u32,
 }
 
 /// A freeze or a rollback of the forward zone.
@@ -423,9 +425,28 @@ impl Stage {
     pub fn reload(&mut self, selection: &Selection) {
         let old = self.keyed_digest();
         self.write_corefile(selection);
-        self.run(&["reload"]);
+        let by = self.run(&["reload"]);
         let new = self.keyed_digest();
         let what = format!("the Corefile, digest {new:.16}…, before {old:.16}…");
+        for zone in ZONES {
+            let about = format!("from {what}");
+            let is_told = || {
+                let log = self.zonewright.command(&["log", zone]);
+                log.contains(&format!("configured {about}")).then_some(())
+            };
+            process::wait_for("the reload in the log", PATIENCE, String::new, is_told);
+            // A version that it brings comes after it.
+            let act = Act {
+                step: self.number(),
+                serial: self.record.newest(zone).content.serial,
+                what: "configured",
+                about,
+                by: by.clone(),
+                is_for_an_hour: false,
+            };
+            let entries = self.record.zones.entry(zone).or_default();
+            entries.push(Entry::Act(act));
+        }
         self.configured_from(what);
     }
 
@@ -444,8 +465,9 @@ impl Stage {
         }
         options += &format!("        namespaces {}\n", selection.namespaces.join(" "));
         self.zonewright.configure(&format!(
-            "    kubernetes {{\n{options}    }}\n    gate {{\n        shrink 50\n        at_least 10\n        hold {HOLD_MS}ms\n    }}\n    \
-             transfer {{\n        allow 127.0.0.1\n    }}\n"
+            "    kubernetes {{\n{options}    }}\n    gate {{\n        shrink 50\n        at_least {}\n        hold {HOLD_MS}ms\n    }}\n    \
+             transfer {{\n        allow 127.0.0.1\n    }}\n",
+            selection.at_least
         ));
         let text = std::fs::read_to_string(self.zonewright.corefile()).unwrap();
         self.digest = digest_of(&text);

@@ -24,6 +24,7 @@ pub(super) fn write(
         by,
         about,
         serial,
+        seq: _,
         until_ms,
     } = act;
     let (time, until) = (TimeText(*time_ms), until_ms.map(TimeText));
