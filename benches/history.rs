@@ -144,7 +144,7 @@ fn ask(past: &StoredPast, request: Request) -> (Duration, usize) {
     };
     let mut out = Pieces::default();
     let start = Instant::now();
-    answer(&question, past, "a bench", &mut out).unwrap();
+    answer(&question, past, &"a bench".into(), &mut out).unwrap();
     (start.elapsed(), out.octets())
 }
 

@@ -224,6 +224,13 @@ fn an_emptied_folder_is_held_released_and_recovers() {
         it.metric("zonewright_gate_total", &format!("outcome=\"{outcome}\""))
     };
     assert_eq!(count(&zonewright, "recovered"), Some(2.0));
+    let act = zonewright.log_lines(ZONES[0]).remove(0);
+    assert_eq!((&act["act"], &act["by"]), (&json!("recovered"), &json!("")));
+    let about = act["about"].as_str().unwrap();
+    assert!(
+        about.starts_with("by itself: the gate held it since "),
+        "{about}"
+    );
 
     zonewright.stop();
     fs::write(folder.join("blue.json"), "{ \"kind\": ").unwrap();
@@ -308,7 +315,7 @@ fn what_is_held_is_shown_before_it_is_released() {
             .unwrap();
     let would_go = json["removed"].as_array().unwrap().len();
     zonewright.command(&["release", ZONES[0]]);
-    let log = zonewright.versions(ZONES[0]);
+    let log = zonewright.log_lines(ZONES[0]);
     assert_eq!(log[0]["act"], "released");
     assert_eq!(log[1]["removedCount"], json!(would_go));
 }

@@ -531,6 +531,90 @@ fn the_corefile_behind_a_version_is_shown_and_compared_with_and_without_a_server
 }
 
 #[test]
+fn reloads_and_zones_that_leave_the_corefile_and_come_back_are_in_the_log() {
+    const START: std::time::Duration = crate::support::product::START;
+    const LEAVES: &str = "244.10.in-addr.arpa.";
+    let site = Site::new();
+    site.manifest("web.yaml", &headless("web", 1, &[1]));
+    let whole = site.corefile("");
+    let fewer = whole.replace(&format!(" 10.244.0.0/16:{}", site.dns.port()), "");
+    site.write("Corefile", &whole);
+    let done = |zone: &str| -> Vec<String> {
+        let log = site.ask(&["log", zone, "--output", "json"]);
+        let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        let acts = lines.filter(|line: &Value| line["type"] == "act");
+        let word = |act: Value| act["act"].as_str().unwrap().to_owned();
+        let mut acts: Vec<String> = acts.map(word).collect();
+        acts.reverse();
+        acts
+    };
+    let mut server = site.start_answering();
+    let expect = |server: &mut crate::support::process::Process, zone: &str, acts: &[&str]| {
+        server.wait_for(&format!("{acts:?}"), START, || {
+            (done(zone) == acts).then_some(())
+        });
+    };
+    // The same text again is no act, and the first start is none.
+    site.ask(&["reload"]);
+    site.write("Corefile", &site.corefile("nsid a"));
+    site.ask(&["reload"]);
+    expect(&mut server, "cluster.local.", &["configured"]);
+    expect(&mut server, LEAVES, &["configured"]);
+    let log = site.ask(&["log", "cluster.local", "-n", "1"]);
+    assert!(
+        log.contains(" configured from the Corefile, digest "),
+        "{log}"
+    );
+    assert!(
+        log.contains(", by uid ") && log.contains(" reload "),
+        "{log}"
+    );
+    site.write("Corefile", &fewer);
+    site.ask(&["reload"]);
+    let left = ["configured", "configured", "removed"];
+    expect(&mut server, LEAVES, &left);
+    let shown = site.ask(&["show", LEAVES, "--corefile"]);
+    assert!(shown.contains("10.244"), "{shown}");
+    server.terminate(START);
+    // It stays away over a restart, and comes back with another one.
+    let start = |text: &str| {
+        site.write("Corefile", text);
+        let mut server = site.start();
+        server.wait_for("an answer", START, || {
+            wire::serial(site.dns, "cluster.local.")
+        });
+        server
+    };
+    let mut server = start(&fewer);
+    expect(&mut server, LEAVES, &left);
+    server.terminate(START);
+    let mut server = start(&whole);
+    let back = [&left[..], &["returned", "configured"]].concat();
+    expect(&mut server, LEAVES, &back);
+    let both = ["configured", "configured", "configured"];
+    expect(&mut server, "cluster.local.", &both);
+    server.terminate(START);
+    let mut server = start(&fewer);
+    let away = [&back[..], &["removed"]].concat();
+    expect(&mut server, LEAVES, &away);
+    site.write("Corefile", &whole);
+    site.ask(&["reload"]);
+    expect(&mut server, LEAVES, &[&away[..], &["returned"]].concat());
+    let log = site.ask(&["log", LEAVES]);
+    for about in [
+        "removed from the Corefile\n",
+        "returned to the Corefile, as found at a start\n",
+        "removed from the Corefile, as found at a start\n",
+        "returned to the Corefile\n",
+    ] {
+        assert!(log.contains(about), "{about}: {log}");
+    }
+    server.terminate(START);
+    let verify = site.run(&["verify", "--state", "state"]);
+    assert_eq!(verify.status.code(), Some(0));
+}
+
+#[test]
 fn security_07_the_versions_of_others_are_shown_after_any_churn_of_one() {
     let site = Site::new();
     site.write(

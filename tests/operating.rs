@@ -216,7 +216,7 @@ fn a_log_on_one_line_each_has_all_versions_and_acts() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), entries.lines().count(), "{text}");
     assert!(
-        lines[0].contains(" frozen") && lines[0].ends_with("reason: ticket 7"),
+        lines[0].contains(" frozen") && lines[0].ends_with("reason: \"ticket 7\""),
         "{text}"
     );
     assert!(

@@ -118,7 +118,7 @@ fn a_zone_continues_above_the_serial_of_a_peer_and_of_an_operator() {
     let said = site.ask(&["advance", ZONE, &wanted, "--reason", "an old primary"]);
     assert_eq!(serial(), theirs + 501, "{said}");
     let log = site.ask(&["log", ZONE]);
-    for cause in ["the secondaries", "reason: an old primary"] {
+    for cause in ["the secondaries", "reason: \"an old primary\""] {
         assert!(log.contains(cause), "{cause}: {log}");
     }
     server.kill();
@@ -179,14 +179,14 @@ fn the_socket_for_readers_answers_questions_and_takes_no_orders() {
     site.ask(&["freeze", ZONE, "--reason", "moving the shop"]);
     let by = status(&site)["order"]["by"].clone();
     let by = by.as_str().expect("it says who");
-    assert!(by.ends_with("reason: moving the shop"), "{by}");
+    assert!(by.ends_with("reason: \"moving the shop\""), "{by}");
     site.manifest("web.yaml", &headless("web", 1, &[1]));
     server.wait_for("the change to wait", START, || {
         read(&["status"]).1.contains("changes wait").then_some(())
     });
     site.ask(&["release", ZONE, "--reason", "moved"]);
     let (_, log) = read(&["log", ZONE]);
-    for reason in ["reason: moving the shop", "reason: moved"] {
+    for reason in ["reason: \"moving the shop\"", "reason: \"moved\""] {
         assert!(log.contains(reason), "{reason}: {log}");
     }
     assert!(server.terminate(START).success());
@@ -485,7 +485,13 @@ fn causes_12_a_freeze_and_its_end_without_a_version_are_in_the_history() {
     for (act, reason) in [(frozen, "ticket 4711"), (resumed, "done")] {
         assert_eq!(act["serial"], serial);
         let by = act["by"].as_str().unwrap();
-        assert!(by.contains(&format!("reason: {reason}")), "{by}");
+        assert!(by.ends_with(&format!("reason: \"{reason}\"")), "{by}");
+        assert_eq!(act["reason"], *reason);
+        let command = act["command"].as_str().unwrap();
+        assert!(command.contains("zonewright"), "{command}");
+        let (uid, process) = (&act["uid"], &act["process"]);
+        assert!(by.starts_with(&format!("uid {uid} (")), "{by}");
+        assert!(by.contains(&format!(", process {process} (")), "{by}");
     }
     assert!(frozen["untilMs"].as_u64() > frozen["timeMs"].as_u64());
     assert!(resumed["about"].as_str().unwrap().contains("ticket 4711"));

@@ -43,7 +43,7 @@ pub(crate) fn read_into(
         | Request::Part { .. }
         | Request::History { .. } => {
             let stored = stored_past(state, *read_only)?;
-            answer(question, &stored.past, NOBODY, out).map_err(refused)
+            answer(question, &stored.past, &NOBODY.into(), out).map_err(refused)
         }
     }
 }
@@ -79,7 +79,7 @@ impl Asked {
             }
         }
         if let Some(stored) = &self.stored {
-            answer(&question, &stored.past, NOBODY, &mut text).map_err(refused)?;
+            answer(&question, &stored.past, &NOBODY.into(), &mut text).map_err(refused)?;
         }
         Ok(text)
     }

@@ -40,7 +40,7 @@ pub(crate) fn follow(
             (None, Some(_)) => false,
             (None, None) => {
                 let stored = stored_past(state, false)?;
-                answer(&question, &stored.past, NOBODY, &mut text).map_err(refused)?;
+                answer(&question, &stored.past, &NOBODY.into(), &mut text).map_err(refused)?;
                 true
             }
         };

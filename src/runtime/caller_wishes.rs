@@ -1,11 +1,11 @@
 //! What callers on the control socket ask of the process itself: `reload`, `stop`, `notify`.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dns::Name;
 use history::AuditError;
+use provenance::Operator;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,7 +28,7 @@ pub(crate) enum Wanted {
 /// A wish, and the caller.
 #[derive(Debug)]
 pub(crate) struct CallerWish {
-    pub(crate) by: Arc<str>,
+    pub(crate) by: Operator,
     pub(crate) wanted: Wanted,
 }
 
@@ -46,12 +46,12 @@ impl Wishes {
     /// Hands a wish over and waits for the answer; for a thread of the runtime that may wait.
     pub(crate) fn ask<T>(
         &self,
-        by: &str,
+        by: &Operator,
         wanted: impl FnOnce(oneshot::Sender<T>) -> Wanted,
     ) -> Result<T, AuditError> {
         let (asked, answer) = oneshot::channel();
         let wish = CallerWish {
-            by: by.into(),
+            by: by.clone(),
             wanted: wanted(asked),
         };
         let asks = async {

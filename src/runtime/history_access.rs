@@ -11,6 +11,7 @@ use directives::config::{Config, History};
 use dns::{Name, Rtype, Serial};
 use history::{AuditError, BlockLine, Grounds, HistoryLine, Order, Past, Status};
 use ops::{Clock, SystemClock, millis};
+use provenance::Operator;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use writer::{HoldOrder, Input, Reason, Released, Waiting, ZonePlan};
@@ -163,7 +164,7 @@ impl StoredPast {
         &self,
         zone: Name,
         order: Order,
-        by: Arc<str>,
+        by: Operator,
         asked: oneshot::Sender<Released>,
     ) -> Result<Input, AuditError> {
         let (until_ms, rollback) = match order {
@@ -393,13 +394,13 @@ impl Past for StoredPast {
         self.reasoned.contains(zone)
     }
 
-    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
+    fn order(&self, zone: &Name, order: Order, by: &Operator) -> Result<Serial, AuditError> {
         let Some(inputs) = &self.inputs else {
             return Err(AuditError::NoServer);
         };
         let refused = |why: &str| Err(AuditError::Refused(why.to_owned()));
         let (asked, answer) = oneshot::channel();
-        let input = self.input(zone.clone(), order, by.into(), asked)?;
+        let input = self.input(zone.clone(), order, by.clone(), asked)?;
         match ask(inputs, input, answer, CARRIED_OUT_WITHIN) {
             Said::Answer(released) => released.map_err(AuditError::Refused),
             Said::Late => {
@@ -412,7 +413,7 @@ impl Past for StoredPast {
         }
     }
 
-    fn reload(&self, by: &str) -> Result<(), AuditError> {
+    fn reload(&self, by: &Operator) -> Result<(), AuditError> {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         let reloaded = wishes.ask(by, Wanted::Reload)?;
         reloaded.map_err(|why| {
@@ -424,12 +425,12 @@ impl Past for StoredPast {
         })
     }
 
-    fn stop(&self, by: &str) -> Result<(), AuditError> {
+    fn stop(&self, by: &Operator) -> Result<(), AuditError> {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         wishes.ask(by, Wanted::Stop)
     }
 
-    fn notify(&self, zone: &Name, by: &str) -> Result<Vec<String>, AuditError> {
+    fn notify(&self, zone: &Name, by: &Operator) -> Result<Vec<String>, AuditError> {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         let notified = wishes.ask(by, |asked| Wanted::Notify(zone.clone(), asked))?;
         Ok(notified.iter().map(ToString::to_string).collect())

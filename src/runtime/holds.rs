@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dns::{Name, Serial};
+use provenance::Operator;
 use serde::{Deserialize, Serialize};
 use writer::{Restored, Target};
 use zone::hold::{Hold, Rollback, differing};
@@ -33,13 +34,16 @@ struct Line {
     since_ms: u64,
     /// Until when.
     until_ms: Option<u64>,
-    /// Who ordered it.
+    /// Who ordered it, as text: all that older releases write and read.
     by: String,
     /// The old content.
     rollback: Option<RollbackLine>,
     /// The hash of the content that was served when it was ordered.
     #[serde(default)]
     found: Option<String>,
+    /// Who ordered it.
+    #[serde(default)]
+    operator: Option<Operator>,
 }
 
 /// An old content.
@@ -79,6 +83,7 @@ impl Line {
             by: by.to_string(),
             rollback,
             found: found.map(|hash| hash.to_string()),
+            operator: Some(by.clone()),
         }
     }
 
@@ -101,7 +106,7 @@ impl Line {
         let hold = Hold {
             since_ms: line.since_ms,
             until_ms: line.until_ms,
-            by: line.by.into(),
+            by: line.operator.unwrap_or_else(|| Operator::from(&*line.by)),
             rollback,
             found,
         };
@@ -202,8 +207,8 @@ impl Holds {
 fn restore(hold: &Hold, version: &Version, reader: &Reader) -> Option<Restored> {
     let apex = version.contents.apex();
     let going_on = |target, base| {
-        let by = &*hold.by;
-        tracing::warn!(zone = %apex, order = hold.as_str(), by, "a freeze or rollback continues");
+        let by = &hold.by;
+        tracing::warn!(zone = %apex, order = hold.as_str(), %by, "a freeze or rollback continues");
         let hold = hold.clone();
         Some(Restored { hold, target, base })
     };

@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use kubernetes::source::{SourceStats, Wanted};
 use ops::metrics::Metrics;
 use ops::{Clock, Tasks, panic_text};
+use provenance::Operator;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transfer::AskedSecondary;
@@ -188,13 +189,17 @@ impl Data {
     ///
     /// # Errors
     /// When the writer has ended.
-    pub(crate) async fn note_corefile(&self, digest: &str, text: &str) -> Result<(), WriterEnded> {
+    pub(crate) async fn note_corefile(
+        &self,
+        (digest, text): (&str, &str),
+        by: Operator,
+    ) -> Result<(), WriterEnded> {
         let corefile = KeptCorefile {
             since_ms: 0,
             digest: digest.to_owned(),
             text: text.to_owned(),
         };
-        let input = Input::Corefile(corefile);
+        let input = Input::Corefile { corefile, by };
         self.inputs()?.send(input).await.map_err(|_| WriterEnded)
     }
 

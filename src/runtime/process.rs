@@ -21,6 +21,7 @@ use ops::http::HttpEndpoints;
 use ops::metrics::Metrics;
 use ops::watch::FileWatch;
 use ops::{Clock, HandlerMetrics, SystemClock, Tasks, telemetry};
+use provenance::Operator;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use writer::PlanChange;
@@ -193,7 +194,8 @@ impl Process {
         let change = reloads.change(&digest);
         let mut data = Data::open(first, change, awaits, &around).await?;
         ids.keep();
-        data.note_corefile(&digest, &text).await?;
+        let by = Operator::default();
+        data.note_corefile((&digest, &text), by).await?;
         reloads.started(&digest);
         let mut tasks = Tasks::new(CancellationToken::new());
         let gates = Gates::of(&deployment);
@@ -239,8 +241,8 @@ impl Process {
         let failed = loop {
             let corefile = self.configuration.corefile.clone();
             let due = pin!(Rhythm::of(&self.config).wait(&corefile, &mut watch));
-            let (always, asked) = match self.next_event(due, signals).await {
-                Event::Due => (false, None),
+            let (by, asked) = match self.next_event(due, signals).await {
+                Event::Due => (None, None),
                 Event::Wish(Wish::Quit) => {
                     tracing::info!("SIGQUIT: ending at once");
                     return Ok(());
@@ -251,12 +253,12 @@ impl Process {
                 }
                 Event::Wish(Wish::Reload) => {
                     tracing::info!("SIGUSR1: reloading");
-                    (true, None)
+                    (Some("SIGUSR1".into()), None)
                 }
                 Event::Asked(CallerWish { by, wanted }) => match wanted {
                     Wanted::Reload(asked) => {
                         tracing::info!(%by, "reloading");
-                        (true, Some(asked))
+                        (Some(by), Some(asked))
                     }
                     Wanted::Stop(asked) => {
                         tracing::info!(%by, "Shutting down servers then terminating");
@@ -273,7 +275,7 @@ impl Process {
                 },
                 Event::Failed(error) => break Some(error),
             };
-            match self.look(always, signals).await {
+            match self.look(by, signals).await {
                 Ok(ControlFlow::Continue(outcome)) => {
                     let _gone = asked.map(|asked| asked.send(outcome));
                 }
@@ -309,14 +311,14 @@ impl Process {
         }
     }
 
-    /// Reads the Corefile. If it changed, or `always`, it is put into use unless it has a problem. A signal to end
+    /// Reads the Corefile. If it changed, or `by` asks for it, it is put into use unless it has a problem. A signal to end
     /// interrupts this. Returns why it is not in use.
     ///
     /// # Errors
     /// When the process cannot go on.
     async fn look(
         &mut self,
-        always: bool,
+        by: Option<Operator>,
         signals: &mut Signals,
     ) -> anyhow::Result<ControlFlow<Wish, Result<(), String>>> {
         let configuration = self.configuration.clone();
@@ -328,7 +330,7 @@ impl Process {
             Ok(loaded) => &loaded.digest,
             Err(rejected) => &rejected.digest,
         });
-        if !always && digest == self.seen {
+        if by.is_none() && digest == self.seen {
             return Ok(ControlFlow::Continue(Ok(())));
         }
         self.seen = digest;
@@ -346,9 +348,10 @@ impl Process {
         if loaded.config.state_folder() != self.config.state_folder() {
             tracing::warn!("`state` changed: the folder stays until the next start");
         }
+        let by = by.unwrap_or_default();
         let reloading = async {
             let ready = self.make_ready(loaded).await?;
-            self.reload(ready).await
+            self.reload(ready, by).await
         };
         let reloaded = tokio::select! {
             reloaded = reloading => reloaded,
@@ -448,7 +451,7 @@ impl Process {
     }
 
     /// Puts a configuration into use: the writer first, so that new zones have their stored versions before they are served.
-    async fn reload(&mut self, ready: Ready) -> Result<(), NotReloaded> {
+    async fn reload(&mut self, ready: Ready, by: Operator) -> Result<(), NotReloaded> {
         let Ready {
             config,
             text,
@@ -456,7 +459,8 @@ impl Process {
             data,
         } = ready;
         let clock = Arc::clone(&self.around.clock);
-        let noted = self.data.note_corefile(&self.seen, &text).await;
+        let corefile = (&*self.seen, &*text);
+        let noted = self.data.note_corefile(corefile, by).await;
         noted.map_err(|ended| NotReloaded::Broken(ended.into()))?;
         let mut opened = None;
         if let Some(new) = data {
@@ -476,7 +480,8 @@ impl Process {
             if let Err(error) = configured.await {
                 let (digest, text) = &self.in_use;
                 // If the writer has ended, this fails too.
-                let _noted = self.data.note_corefile(digest, text).await;
+                let nobody = Operator::default();
+                let _noted = self.data.note_corefile((digest, text), nobody).await;
                 return Err(match error {
                     NotConfigured::Refused(_) => NotReloaded::Refused(error.into()),
                     NotConfigured::Ended(_) => NotReloaded::Broken(error.into()),

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use transfer::SecondaryTable;
 use writer::{
     AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, Restored, ServiceKind,
-    Store, act_of_hold,
+    Store, act_of_hold, act_of_start, tells_presence,
 };
 use zone::check::Warning;
 use zone::gate::Why;
@@ -113,12 +113,12 @@ impl Store for JournalStore {
         Ok(self.holds.set(apex, hold)?)
     }
 
-    fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), Self::Error> {
-        Ok(self.journal.note_corefile(corefile)?)
-    }
-
-    fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
-        Ok(self.journal.note_act(apex, act)?)
+    fn note(
+        &mut self,
+        corefile: Option<&KeptCorefile>,
+        acts: &[(Name, Act)],
+    ) -> Result<(), Self::Error> {
+        Ok(self.journal.note(corefile, acts)?)
     }
 
     fn note_segment(&mut self, apex: &Name, segment: Segment) -> Result<bool, Self::Error> {
@@ -238,7 +238,7 @@ impl Writer {
         let orderly = zones.all().iter();
         let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
         let Orders { going_on, over } = holds.restore(orderly, &reader);
-        note_unnoted(&mut journal, zones, &going_on);
+        let last_corefile = note_unnoted(&mut journal, zones, &going_on, millis(clock.wall()));
         let observer = Box::new(Ears {
             metrics,
             problems,
@@ -269,7 +269,8 @@ impl Writer {
             .with_holds(going_on, over)
             .with_batch(batch)
             .with_followed(Box::new(move |version| secondaries.have_followed(version)))
-            .with_change(change.as_deref());
+            .with_change(change.as_deref())
+            .with_last_corefile(&last_corefile);
         let pipeline = match awaits_secondaries {
             Some(ask) => pipeline.awaiting_secondaries(ask),
             None => pipeline,
@@ -292,22 +293,45 @@ fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     Ok(journal)
 }
 
-/// Notes the holds that go on as acts, where a crash came before they were noted.
-fn note_unnoted(journal: &mut Journal, zones: &ZoneSet, going_on: &[(Name, Restored)]) {
-    for (apex, Restored { hold, .. }) in going_on {
-        let is_it = |act: &Act| {
-            act.what == hold.as_str() && act.by == *hold.by && act.time_ms >= hold.since_ms
-        };
-        let serial = zones.get(apex).and_then(|zone| zone.current());
-        let serial = serial.map(|version| version.serial);
-        let noted = journal.reader().acts(apex, 0);
-        let noted = noted.map(|acts| acts.all.iter().any(is_it));
-        if !matches!(noted, Ok(true))
-            && let Err(error) = journal.note_act(apex, &act_of_hold(hold, serial, hold.since_ms))
+/// Notes the holds that go on as acts, where a crash came before they were noted, and which zones the Corefile has no more or
+/// has again. Gives the digest of the last Corefile; empty when unknown.
+fn note_unnoted(
+    journal: &mut Journal,
+    zones: &ZoneSet,
+    going_on: &[(Name, Restored)],
+    now_ms: u64,
+) -> String {
+    let reader = journal.reader();
+    let mut acts = Vec::new();
+    for zone in reader.zones() {
+        let is_here = zones.get(&zone.apex).is_some();
+        let newest = reader.moment(&zone.apex, zone.newest);
+        // What cannot be read is not known.
+        if let (Ok(last), Ok((serial, time_ms))) =
+            (reader.last_act(&zone.apex, tells_presence), newest)
         {
-            tracing::error!(zone = %apex, %error, "a freeze or rollback that goes on is not in the history");
+            let served = (serial, zone.newest);
+            let act = act_of_start(is_here, last.as_ref(), served, now_ms.max(time_ms));
+            acts.extend(act.map(|act| (zone.apex, act)));
         }
     }
+    for (apex, Restored { hold, .. }) in going_on {
+        let is_it = |act: &Act| {
+            act.what == hold.as_str() && act.by == hold.by && act.time_ms >= hold.since_ms
+        };
+        let noted = reader.last_act(apex, is_it);
+        if !matches!(noted, Ok(Some(_)))
+            && let Some(version) = zones.get(apex).and_then(|zone| zone.current())
+        {
+            let act = act_of_hold(hold, (version.serial, version.seq), hold.since_ms);
+            acts.push((apex.clone(), act));
+        }
+    }
+    if let Err(error) = journal.note(None, &acts) {
+        tracing::error!(%error, "what was done before this start is not in the history");
+    }
+    let last = reader.corefiles().unwrap_or_default().pop();
+    last.map_or_else(String::new, |corefile| corefile.digest)
 }
 
 /// Puts the versions that the store holds back into all zones.
@@ -460,9 +484,9 @@ impl Observer for Ears {
                 }
             }
             GateEvent::Released { by } => {
-                tracing::warn!(%zone, by = &**by, "the held version is published: it was released")
+                tracing::warn!(%zone, %by, "the held version is published: it was released")
             }
-            GateEvent::Recovered => {
+            GateEvent::Recovered { .. } => {
                 tracing::info!(%zone, "nothing is held any more: the lost records are back, or the served version lacks them too")
             }
             GateEvent::Expired => tracing::error!(
@@ -471,12 +495,14 @@ impl Observer for Ears {
             ),
             GateEvent::ShareOut {
                 share,
+                held: _,
                 is_expired: false,
             } => {
                 tracing::info!(%zone, %share, "it is not held any more: the lost records are back, or the served version lacks them too");
             }
             GateEvent::ShareOut {
                 share,
+                held: _,
                 is_expired: true,
             } => tracing::error!(
                 %zone, %share,
@@ -484,18 +510,18 @@ impl Observer for Ears {
             ),
             GateEvent::OnHold(hold) => {
                 let until = hold.until_ms.map(TimeText).map(tracing::field::display);
-                let (by, to) = (&*hold.by, hold.rollback.map(|it| it.to.to_string()));
+                let (by, to) = (&hold.by, hold.rollback.map(|it| it.to.to_string()));
                 match to {
                     None => {
-                        tracing::warn!(%zone, by, until, "the zone is frozen: its changes wait")
+                        tracing::warn!(%zone, %by, until, "the zone is frozen: its changes wait")
                     }
                     Some(to) => {
-                        tracing::warn!(%zone, to, by, until, "the zone is rolled back to the content of an old version");
+                        tracing::warn!(%zone, to, %by, until, "the zone is rolled back to the content of an old version");
                     }
                 }
             }
             GateEvent::Resumed { hold: _, by } => {
-                tracing::warn!(%zone, by = &**by, "the zone follows its sources again");
+                tracing::warn!(%zone, %by, "the zone follows its sources again");
             }
         }
         self.metrics.count_gate(&zone.to_string(), outcome);

@@ -222,7 +222,7 @@ fn block_of_name(teller: &Teller<'_>, zone: &str, version: &Version, name: &str)
 }
 
 fn act_text(zone: &str, act: &Act) -> String {
-    let (serial, time, by) = (act.serial, time_of(act.step), &act.by);
+    let (serial, time, by) = (act.serial, time_of(act.step), &act.by.text);
     let what = act.what.replace('_', " ");
     let about = match &*act.about {
         "" => String::new(),
@@ -238,10 +238,15 @@ fn act_text(zone: &str, act: &Act) -> String {
 fn act_json(zone: &str, act: &Act) -> Value {
     let time = time_of(act.step);
     let until = act.is_for_an_hour.then(|| hour_after(act.step));
-    answer(json!({
+    let mut line = answer(json!({
         "type": "act", "zone": zone, "serial": act.serial, "time": time, "timeMs": time, "act": act.what,
-        "about": act.about, "by": act.by, "until": until, "untilMs": until,
-    }))
+        "about": act.about, "by": act.by.text, "until": until, "untilMs": until,
+    }));
+    let fields = act.by.fields.as_object().expect("they are fields");
+    for (name, value) in fields {
+        line[name] = value.clone();
+    }
+    line
 }
 
 /// A version as JSON. Each change has a group of causes of its own here: [`resolved`] makes both sides equal.

@@ -82,6 +82,7 @@ pub fn play() -> (Stage, Serials) {
     let mut stage = Stage::set(&Selection {
         ttl: None,
         namespaces: &NAMESPACES,
+        at_least: 10,
     });
     stage.step("the cluster is made", &[], make_cluster);
     stage.step("zonewright starts", &ZONES, |it| {
@@ -154,12 +155,15 @@ fn the_corefile_changes(stage: &mut Stage) {
     let mut selection = Selection {
         ttl: Some(30),
         namespaces: &NAMESPACES,
+        at_least: 10,
     };
     stage.step("the ttl changes", &ZONES, |it| it.reload(&selection));
     selection.namespaces = &NAMESPACES[..3];
     stage.step("partner is hidden", &ZONES, |it| it.reload(&selection));
     selection.namespaces = &NAMESPACES;
     stage.step("partner is shown again", &ZONES, |it| it.reload(&selection));
+    selection.at_least = 9;
+    stage.step("no record changes", &[], |it| it.reload(&selection));
 }
 
 fn the_zone_is_frozen(stage: &mut Stage) {

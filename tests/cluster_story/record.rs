@@ -14,6 +14,9 @@ const SCHEMA: u8 = 1;
 /// The time of the holds that end by themselves, in milliseconds: longer than the story.
 const HOUR_MS: u64 = 3_600_000;
 
+/// The text of the clock as an operator.
+pub const CLOCK: &str = "the clock";
+
 /// An object of the cluster in one of its states, as the API server returned it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
@@ -207,6 +210,44 @@ impl Version {
     }
 }
 
+/// Who did something: as text, and the fields of JSON.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    pub text: String,
+    pub fields: Value,
+}
+
+impl Operator {
+    /// A user whose process had this command line.
+    pub fn user((uid, name): (u32, &str), process: u32, command: &str) -> Self {
+        Self {
+            text: format!(
+                "uid {uid} ({name}), process {process} (\"{command}\") over the control socket"
+            ),
+            fields: json!({
+                "uid": uid, "user": name, "process": process, "command": command, "reason": null,
+            }),
+        }
+    }
+
+    /// The operator with a reason.
+    pub fn with_reason(mut self, reason: &str) -> Self {
+        self.text += &format!(", reason: \"{reason}\"");
+        self.fields["reason"] = reason.into();
+        self
+    }
+
+    /// Who does what no person does.
+    pub fn clock() -> Self {
+        Self {
+            text: CLOCK.to_owned(),
+            fields: json!({
+                "uid": null, "user": null, "process": null, "command": null, "reason": null,
+            }),
+        }
+    }
+}
+
 /// What a person or the clock did to a zone.
 #[derive(Clone, Debug)]
 pub struct Act {
@@ -215,7 +256,7 @@ pub struct Act {
     pub serial: u32,
     pub what: &'static str,
     pub about: String,
-    pub by: String,
+    pub by: Operator,
     /// Whether it ends by itself after an hour.
     pub is_for_an_hour: bool,
 }

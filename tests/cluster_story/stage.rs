@@ -9,7 +9,9 @@ use ring::digest::{Context, SHA512};
 use ring::hmac;
 use serde_json::{Value, json};
 
-use super::record::{Act, Cause, Changes, Content, Entry, Object, Record, Request, Step, Version};
+use super::record::{
+    Act, CLOCK, Cause, Changes, Content, Entry, Object, Operator, Record, Request, Step, Version,
+};
 use super::record::{hour_after, time_of};
 use crate::support::apiserver::{Access, ApiServer, paths, request};
 use crate::support::needs;
@@ -30,8 +32,6 @@ pub const HOLD_MS: u64 = 3000;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The command line of an operator is named up to here.
 const COMMAND_CHARS: usize = 100;
-/// Who does what no person does.
-pub const CLOCK: &str = "the clock";
 
 /// Kind, namespace and name.
 type Key = (&'static str, String, String);
@@ -54,6 +54,8 @@ pub fn identity(kind: &str, namespace: &str, name: &str) -> Value {
 pub struct Selection {
     pub ttl: Option<u32>,
     pub namespaces: &'static [&'static str],
+    /// Of the gate: it changes no record.
+    pub at_least: u32,
 }
 
 /// A freeze or a rollback of the forward zone.
@@ -103,8 +105,8 @@ pub struct Stage {
     requests: usize,
     /// Of the Corefile, see [`digest_of`].
     digest: String,
-    /// The user who runs the test, as zonewright names one.
-    user: String,
+    /// The user who runs the test: uid and name.
+    user: (u32, String),
 }
 
 impl Stage {
@@ -129,7 +131,7 @@ impl Stage {
             done: Done::default(),
             requests: 0,
             digest: String::new(),
-            user: format!("uid {} ({})", printed("-u"), printed("-un")),
+            user: (printed("-u").parse().unwrap(), printed("-un")),
         };
         stage.write_corefile(selection);
         stage
@@ -423,9 +425,28 @@ impl Stage {
     pub fn reload(&mut self, selection: &Selection) {
         let old = self.keyed_digest();
         self.write_corefile(selection);
-        self.run(&["reload"]);
+        let by = self.run(&["reload"]);
         let new = self.keyed_digest();
         let what = format!("the Corefile, digest {new:.16}…, before {old:.16}…");
+        for zone in ZONES {
+            let about = format!("from {what}");
+            let is_told = || {
+                let log = self.zonewright.command(&["log", zone]);
+                log.contains(&format!("configured {about}")).then_some(())
+            };
+            process::wait_for("the reload in the log", PATIENCE, String::new, is_told);
+            // A version that it brings comes after it.
+            let act = Act {
+                step: self.number(),
+                serial: self.record.newest(zone).content.serial,
+                what: "configured",
+                about,
+                by: by.clone(),
+                is_for_an_hour: false,
+            };
+            let entries = self.record.zones.entry(zone).or_default();
+            entries.push(Entry::Act(act));
+        }
         self.configured_from(what);
     }
 
@@ -444,8 +465,9 @@ impl Stage {
         }
         options += &format!("        namespaces {}\n", selection.namespaces.join(" "));
         self.zonewright.configure(&format!(
-            "    kubernetes {{\n{options}    }}\n    gate {{\n        shrink 50\n        at_least 10\n        hold {HOLD_MS}ms\n    }}\n    \
-             transfer {{\n        allow 127.0.0.1\n    }}\n"
+            "    kubernetes {{\n{options}    }}\n    gate {{\n        shrink 50\n        at_least {}\n        hold {HOLD_MS}ms\n    }}\n    \
+             transfer {{\n        allow 127.0.0.1\n    }}\n",
+            selection.at_least
         ));
         let text = std::fs::read_to_string(self.zonewright.corefile()).unwrap();
         self.digest = digest_of(&text);
@@ -458,9 +480,10 @@ impl Stage {
             false => &[],
         };
         let by = self.order(&[&["freeze", FORWARD], time].concat(), reason);
-        self.act("frozen", String::new(), &by, is_for_an_hour);
+        let text = by.text.clone();
+        self.act("frozen", String::new(), by, is_for_an_hour);
         self.hold = Some(Hold {
-            by,
+            by: text,
             step: self.number(),
             rolled_back_to: None,
         });
@@ -470,15 +493,16 @@ impl Stage {
     pub fn roll_back(&mut self, to: u32, reason: &str) {
         let order = ["rollback", FORWARD, &to.to_string(), "--for", "1h"];
         let by = self.order(&order, reason);
-        self.act("rolled_back", format!("to serial {to}"), &by, true);
+        let text = by.text.clone();
+        self.act("rolled_back", format!("to serial {to}"), by, true);
         let step = self.number();
         self.done.of_records = Some(Cause::Other {
             verb: "rolled back",
             what: format!("serial {to} until {}", hour_after(step)),
-            by: by.clone(),
+            by: text.clone(),
         });
         self.hold = Some(Hold {
-            by,
+            by: text,
             step,
             rolled_back_to: Some(to),
         });
@@ -497,12 +521,12 @@ impl Stage {
             None => format!("after the freeze by {ordered}"),
             Some(to) => format!("after the rollback to serial {to} by {ordered}"),
         };
-        self.act("resumed", about, &by, false);
         let cause = Cause::Other {
             verb: "resumed",
             what,
-            by,
+            by: by.text.clone(),
         };
+        self.act("resumed", about, by, false);
         match hold.rolled_back_to {
             None => _ = self.done.of_version.insert(cause),
             Some(_) => self.done.of_records = Some(cause),
@@ -514,7 +538,8 @@ impl Stage {
         let below = format!(".{namespace}.svc.{FORWARD}");
         let served = &self.record.newest(FORWARD).content.records;
         let lost = served.iter().filter(|it| it.contains(&below)).count();
-        self.act("expired", "for all that was held".to_owned(), CLOCK, false);
+        let about = "for all that was held".to_owned();
+        self.act("expired", about, Operator::clock(), false);
         let time = time_of(self.number());
         self.done.of_version.insert(Cause::Other {
             verb: "resumed",
@@ -523,25 +548,25 @@ impl Stage {
         });
     }
 
-    fn act(&mut self, what: &'static str, about: String, by: &str, is_for_an_hour: bool) {
+    fn act(&mut self, what: &'static str, about: String, by: Operator, is_for_an_hour: bool) {
         self.done.acts.push(Act {
             step: self.number(),
             serial: 0,
             what,
             about,
-            by: by.to_owned(),
+            by,
             is_for_an_hour,
         });
     }
 
     /// Runs the command of an operator, and gives the operator as zonewright names one.
-    fn order(&self, arguments: &[&str], reason: &str) -> String {
+    fn order(&self, arguments: &[&str], reason: &str) -> Operator {
         let by = self.run(&[arguments, &["--reason", reason]].concat());
-        format!("{by}, reason: {reason}")
+        by.with_reason(reason)
     }
 
-    /// Runs a command, and gives the one who ran it: user and process.
-    fn run(&self, arguments: &[&str]) -> String {
+    /// Runs a command, and gives the one who ran it.
+    fn run(&self, arguments: &[&str]) -> Operator {
         let (program, state) = (needs::zonewright(), self.zonewright.state());
         let (program, state) = (program.to_str().unwrap(), state.to_str().unwrap());
         let words = [arguments, &["--state", state]].concat();
@@ -555,10 +580,8 @@ impl Stage {
         assert!(status.success(), "{words:?}: {errors}");
         let line = [&[program][..], &words].concat().join(" ");
         let line: String = line.chars().take(COMMAND_CHARS).collect();
-        format!(
-            "{}, process {id} ({line}) over the control socket",
-            self.user
-        )
+        let (uid, name) = &self.user;
+        Operator::user((*uid, name), id, &line)
     }
 }
 

@@ -100,7 +100,7 @@ pub fn check_held(teller: &Teller<'_>) {
                      zonewright release {FORWARD}"
                 ),
             ),
-            ("ordered", format!("{hold} by {}", act.by)),
+            ("ordered", format!("{hold} by {}", act.by.text)),
         ];
         let lines = reasons.iter().map(|(_, text)| text.clone());
         let head = format!("{name} A: NXDOMAIN: zone {FORWARD} serial {serial} has no name {name}");

@@ -321,6 +321,13 @@ impl Zonewright {
 
     /// The versions of a zone, newest first, as `log --output json` tells them.
     pub fn versions(&self, zone: &str) -> Vec<Value> {
+        let mut lines = self.log_lines(zone);
+        lines.retain(|line| line["type"] != "act");
+        lines
+    }
+
+    /// As [`Self::versions`], with the acts.
+    pub fn log_lines(&self, zone: &str) -> Vec<Value> {
         let lines = self.command(&["log", zone, "--output", "json"]);
         lines
             .lines()

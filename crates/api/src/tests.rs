@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use dns::{Name, Rtype, Serial};
 use history::{AuditError, Grounds, HistoryLine, Order, Past, PastNow, Status};
 use ops::testing::soon;
+use provenance::Operator;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -103,7 +104,7 @@ impl Past for Empty {
         None
     }
 
-    fn order(&self, _: &Name, _: Order, _: &str) -> Result<Serial, AuditError> {
+    fn order(&self, _: &Name, _: Order, _: &Operator) -> Result<Serial, AuditError> {
         panic!("a reader gave an order")
     }
 

@@ -24,6 +24,7 @@ pub(super) fn write(
         by,
         about,
         serial,
+        seq: _,
         until_ms,
     } = act;
     let (time, until) = (TimeText(*time_ms), until_ms.map(TimeText));
@@ -34,14 +35,20 @@ pub(super) fn write(
             let until = until.unwrap_or_default();
             let about = if about.is_empty() { "" } else { " " }.to_owned() + about;
             let words = what.replace('_', " ");
+            let by = match by.is_nobody() {
+                true => String::new(),
+                false => format!(", by {by}"),
+            };
             writeln!(
                 out,
-                "{zone} {serial} {time} {words}{}{until}, by {}",
+                "{zone} {serial} {time} {words}{}{until}{}",
                 printable(&about),
-                printable(by)
+                printable(&by)
             )?;
         }
         Output::Json => {
+            let user = by.user.as_deref();
+            let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
             let line = json!({
                 "schema": SCHEMA,
                 "type": "act",
@@ -51,7 +58,12 @@ pub(super) fn write(
                 "timeMs": time_ms,
                 "act": what,
                 "about": about,
-                "by": by,
+                "by": by.to_string(),
+                "uid": user.map(|user| user.uid),
+                "user": user.and_then(|user| known(&user.name)),
+                "process": user.and_then(|user| user.process),
+                "command": user.and_then(|user| known(&user.command)),
+                "reason": known(&by.reason),
                 "until": until.map(|until| until.to_string()),
                 "untilMs": until_ms,
             });

@@ -3,6 +3,7 @@
 use std::io;
 
 use dns::{Name, Serial};
+use provenance::Operator;
 use serde::{Deserialize, Serialize};
 use zone::Hash;
 use zone::journal::{Archived, SerialPlace};
@@ -259,7 +260,7 @@ pub struct Question {
 pub fn answer(
     question: &Question,
     past: &dyn Past,
-    asker: &str,
+    asker: &Operator,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let output = question.output;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use nix::unistd::{Gid, Group, Uid, User};
 use ops::in_background;
+use provenance::{Operator, SocketUser};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -489,9 +490,9 @@ async fn begun(
                 AuditError::ReadOnly
             )));
         }
-        (true, Rights::Owner) => format!("{} over the control socket", asker(peer).await),
+        (true, Rights::Owner) => asker(peer).await,
         // Nothing is recorded.
-        (false, Rights::Owner | Rights::Readers(_)) => "a reader".to_owned(),
+        (false, Rights::Owner | Rights::Readers(_)) => "a reader".into(),
     };
     let held = Arc::new((place, long));
     let also = Arc::clone(&held);
@@ -541,30 +542,38 @@ async fn write(
 }
 
 /// Who gives an order. Names and processes are looked up on another thread: that may take long.
-async fn asker(peer: Option<UCred>) -> String {
+async fn asker(peer: Option<UCred>) -> Operator {
     let Some(peer) = peer else {
-        return "someone".to_owned();
+        return "someone over the control socket".into();
     };
     let (uid, pid) = (peer.uid(), peer.pid());
     let described = in_background("history", move || describe_peer(uid, pid)).await;
-    described.unwrap_or_else(|_| format!("uid {uid}"))
+    let bare = |_| SocketUser {
+        uid,
+        name: String::new(),
+        process: pid,
+        command: String::new(),
+    };
+    described.unwrap_or_else(bare).into()
 }
 
 /// Who asks: uid, user name, process and its command line, as far as they are known.
-fn describe_peer(uid: u32, pid: Option<i32>) -> String {
+fn describe_peer(uid: u32, pid: Option<i32>) -> SocketUser {
     let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
-    let user = user.map(|user| format!(" ({})", user.name));
-    let process = pid.map(|pid| {
+    let command = pid.map(|pid| {
         let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<&str> = command
             .split('\0')
             .filter(|word| !word.is_empty())
             .collect();
-        let command: String = words.join(" ").chars().take(COMMAND_CHARS).collect();
-        format!(", process {pid} ({})", command.escape_debug())
+        words.join(" ").chars().take(COMMAND_CHARS).collect()
     });
-    let (user, process) = (user.unwrap_or_default(), process.unwrap_or_default());
-    format!("uid {uid}{user}{process}")
+    SocketUser {
+        uid,
+        name: user.map_or_else(String::new, |user| user.name),
+        process: pid,
+        command: command.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

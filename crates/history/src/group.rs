@@ -3,6 +3,7 @@
 use std::io;
 
 use dns::Name;
+use provenance::Operator;
 
 use crate::error::{AuditError, Output};
 use crate::order::{carry_out, with_reason};
@@ -15,7 +16,7 @@ use crate::past::{Order, Past};
 pub(super) fn carry_out_all(
     past: &dyn Past,
     mut orders: Vec<(Name, Order)>,
-    (operator, reason): (&str, Option<&str>),
+    (operator, reason): (&Operator, Option<&str>),
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {

@@ -149,12 +149,11 @@ pub(super) fn write(
     if tracks.is_empty() {
         return Err(AuditError::NothingStored);
     }
-    // By time, then in the order of zones. Of one zone and time, an act is after the version.
+    // By time, then in the order of zones. Those of a zone are in their own order.
     let mut next = BinaryHeap::new();
     for (place, track) in tracks.iter_mut().enumerate() {
-        let entries = [track.next(past, filter)?, track.next_act()];
-        let entries = entries.into_iter().flatten();
-        next.extend(entries.map(|(time, entry)| (time, Reverse(place), entry)));
+        let entry = track.next(past, filter)?;
+        next.extend(entry.map(|(time, entry)| (time, Reverse(place), entry)));
     }
     let mut written = 0;
     while let Some((_, Reverse(place), entry)) = next.pop() {
@@ -167,7 +166,7 @@ pub(super) fn write(
             LogEntry::Act(act) => {
                 act::write(track.zone, &act, output, out)?;
                 written += 1;
-                let entry = track.next_act();
+                let entry = track.next(past, filter)?;
                 next.extend(entry.map(|(time, entry)| (time, Reverse(place), entry)));
                 continue;
             }
@@ -282,6 +281,8 @@ struct Track<'a> {
     handled: u64,
     /// What was done to the zone, newest last.
     acts: ActsFound,
+    /// The time and the number of the next version, if it is known.
+    upcoming: Option<(u64, u64)>,
 }
 
 impl<'a> Track<'a> {
@@ -329,21 +330,39 @@ impl<'a> Track<'a> {
             before,
             handled: u64::MAX,
             acts: filter.acts_of(past, zone)?,
+            upcoming: None,
         })
     }
 
-    /// The time of the next act, and the act.
-    fn next_act(&mut self) -> Option<(u64, LogEntry)> {
-        let act = self.acts.all.pop()?;
-        Some((act.time_ms, LogEntry::Act(Box::new(act))))
-    }
-
-    /// The time and the number of the next version.
+    /// The time of the next entry, and the entry. An act comes before the version that was served then.
     fn next(
         &mut self,
         past: &dyn Past,
         filter: &Filter,
     ) -> Result<Option<(u64, LogEntry)>, AuditError> {
+        if self.upcoming.is_none() {
+            self.upcoming = self.next_version(past, filter)?;
+        }
+        let is_next = |act: &Act| match (self.upcoming, act.seq) {
+            (None, _) => true,
+            (Some((_, seq)), Some(served)) => seq <= served,
+            (Some((time_ms, _)), None) => time_ms <= act.time_ms,
+        };
+        if self.acts.all.last().is_some_and(is_next)
+            && let Some(act) = self.acts.all.pop()
+        {
+            return Ok(Some((act.time_ms, LogEntry::Act(Box::new(act)))));
+        }
+        let version = self.upcoming.take();
+        Ok(version.map(|(time_ms, seq)| (time_ms, LogEntry::Version(seq))))
+    }
+
+    /// The time and the number of the next version.
+    fn next_version(
+        &mut self,
+        past: &dyn Past,
+        filter: &Filter,
+    ) -> Result<Option<(u64, u64)>, AuditError> {
         if self.found.is_empty() && self.first < self.searched {
             self.search(past, filter)?;
         }
@@ -351,11 +370,11 @@ impl<'a> Track<'a> {
             let next = self.older.range(..self.older_below).next_back();
             return Ok(next.map(|(seq, entry)| {
                 self.older_below = *seq;
-                (entry.time_ms, LogEntry::Version(*seq))
+                (entry.time_ms, *seq)
             }));
         };
         let (_, time_ms) = past.moment(self.zone, seq)?;
-        Ok(Some((time_ms, LogEntry::Version(seq))))
+        Ok(Some((time_ms, seq)))
     }
 
     /// Asks the index for more versions.

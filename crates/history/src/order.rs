@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use dns::{Name, Serial};
+use provenance::Operator;
 use serde_json::json;
 
 use crate::error::{AuditError, MOST_REASON_OCTETS, Output, SCHEMA};
@@ -24,18 +25,18 @@ pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
     until.ok_or_else(wrong)
 }
 
-/// The operator of an order with the reason that he gives. A line break in it cannot look like another line of the log.
+/// The operator of an order with the reason that he gives.
 pub(super) fn with_reason(
     past: &dyn Past,
     zone: &Name,
-    operator: &str,
+    operator: &Operator,
     reason: Option<&str>,
-) -> Result<String, AuditError> {
+) -> Result<Operator, AuditError> {
     match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
         Some(reason) if reason.len() > MOST_REASON_OCTETS => Err(AuditError::LongReason),
-        Some(reason) => Ok(format!("{operator}, reason: {}", printable(reason))),
+        Some(reason) => Ok(operator.with_reason(reason)),
         None if past.requires_reason(zone) => Err(AuditError::NoReason(zone.clone())),
-        None => Ok(operator.to_owned()),
+        None => Ok(operator.clone()),
     }
 }
 
@@ -43,7 +44,7 @@ pub(super) fn with_reason(
 pub(super) fn carry_out(
     past: &dyn Past,
     zone: &Name,
-    (order, by): (Order, &str),
+    (order, by): (Order, &Operator),
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {

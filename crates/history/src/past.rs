@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dns::{Name, Rtype, Serial};
+use provenance::Operator;
 use server::BlockZones;
 use writer::{Reason, Waiting};
 use zone::journal::{
@@ -141,26 +142,26 @@ pub trait Past {
     ///
     /// # Errors
     /// When no server is running, or the order is not possible.
-    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError>;
+    fn order(&self, zone: &Name, order: Order, by: &Operator) -> Result<Serial, AuditError>;
     /// Reads the Corefile again and puts it into use.
     ///
     /// # Errors
     /// When no server is running, or the Corefile has a problem.
-    fn reload(&self, _by: &str) -> Result<(), AuditError> {
+    fn reload(&self, _by: &Operator) -> Result<(), AuditError> {
         Err(AuditError::NoServer)
     }
     /// Ends the server.
     ///
     /// # Errors
     /// When no server is running.
-    fn stop(&self, _by: &str) -> Result<(), AuditError> {
+    fn stop(&self, _by: &Operator) -> Result<(), AuditError> {
         Err(AuditError::NoServer)
     }
     /// Notifies the secondaries of a zone of its current version. Returns their addresses.
     ///
     /// # Errors
     /// When no server is running.
-    fn notify(&self, _zone: &Name, _by: &str) -> Result<Vec<String>, AuditError> {
+    fn notify(&self, _zone: &Name, _by: &Operator) -> Result<Vec<String>, AuditError> {
         Err(AuditError::NoServer)
     }
     /// What a zone would publish if it were released; `None` where nothing waits.

@@ -3,6 +3,7 @@
 use std::io;
 
 use dns::Name;
+use provenance::Operator;
 use serde_json::json;
 
 use crate::error::{AuditError, Output, SCHEMA};
@@ -11,7 +12,7 @@ use crate::past::Past;
 /// `reload`.
 pub(super) fn reload(
     past: &dyn Past,
-    by: &str,
+    by: &Operator,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
@@ -26,7 +27,7 @@ pub(super) fn reload(
 /// `stop`.
 pub(super) fn stop(
     past: &dyn Past,
-    by: &str,
+    by: &Operator,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
@@ -42,7 +43,7 @@ pub(super) fn stop(
 pub(super) fn notify(
     past: &dyn Past,
     zone: &Name,
-    by: &str,
+    by: &Operator,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dns::Name;
+use provenance::Operator;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -78,7 +79,7 @@ pub async fn stream(
 /// A text, when there is no turn, or no thread can be started.
 pub async fn stream_to_socket(
     question: Question,
-    asker: String,
+    asker: Operator,
     past: Arc<dyn Past + Send + Sync>,
     times: ReaderTimes,
     turns: &Turns,
@@ -126,7 +127,7 @@ impl Streamed {
                     request: request.clone(),
                     output: Output::Json,
                 };
-                answer(&question, past, "a reader", out)
+                answer(&question, past, &"a reader".into(), out)
             }
             Self::History { zone } => export::write_whole(past, &known_zone(past, zone)?, out),
             Self::WhyWithin { zone, name, rtype } => {
@@ -159,7 +160,7 @@ fn why_within(
         output: Output::Json,
     };
     let mut line = Vec::new();
-    answer(&question, past, "a reader", &mut line)?;
+    answer(&question, past, &"a reader".into(), &mut line)?;
     // A zone below this one may answer, or for some types the one above it.
     let said: Value = serde_json::from_slice(&line).map_err(io::Error::other)?;
     match said["zone"].as_str() {

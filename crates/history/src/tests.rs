@@ -267,8 +267,8 @@ fn the_reason_of_an_order_is_recorded_with_its_operator() {
     for (reason, operator) in [
         (None, ASKER.to_owned()),
         (Some(" "), ASKER.to_owned()),
-        (Some(" moving "), format!("{ASKER}, reason: moving")),
-        (Some("a\nb"), format!("{ASKER}, reason: a\\nb")),
+        (Some(" moving "), format!("{ASKER}, reason: \"moving\"")),
+        (Some("a\nb"), format!("{ASKER}, reason: \"a\\nb\"")),
     ] {
         assert_eq!(order(&past, reason), (Some(operator), None), "{reason:?}");
     }
@@ -322,7 +322,12 @@ fn verify_says_what_holds_and_names_the_first_bad_version() {
             anchors: Vec::new(),
             noted: Vec::new(),
         };
-        let done = answer(&Question { request, output }, past, ASKER, &mut text);
+        let done = answer(
+            &Question { request, output },
+            past,
+            &ASKER.into(),
+            &mut text,
+        );
         let text = String::from_utf8(text).expect("answers are UTF-8");
         (text, done.map_err(|error| error.to_string()))
     };
@@ -364,7 +369,12 @@ fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
             noted: Vec::new(),
         };
         let output = Output::Text;
-        let done = answer(&Question { request, output }, past, ASKER, &mut text);
+        let done = answer(
+            &Question { request, output },
+            past,
+            &ASKER.into(),
+            &mut text,
+        );
         let text = String::from_utf8(text).expect("answers are UTF-8");
         (
             text,
@@ -422,7 +432,12 @@ fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
             noted: noted.collect(),
         };
         let output = Output::Text;
-        let done = answer(&Question { request, output }, past, ASKER, &mut text);
+        let done = answer(
+            &Question { request, output },
+            past,
+            &ASKER.into(),
+            &mut text,
+        );
         let text = String::from_utf8(text).expect("answers are UTF-8");
         (text, done.map_err(|error| error.fault()))
     };
@@ -485,7 +500,7 @@ fn a_noted_zone_that_is_gone_is_a_fault_and_notes_prove_nothing_of_another_zone(
     let output = Output::Text;
     let question = Question { request, output };
     let mut text = Vec::new();
-    let done = answer(&question, &past, ASKER, &mut text).unwrap_err();
+    let done = answer(&question, &past, &ASKER.into(), &mut text).unwrap_err();
     assert_eq!(done.fault(), crate::Fault::Failed);
     let text = String::from_utf8(text).unwrap();
     assert!(text.starts_with("z.: good"), "{text}");
@@ -504,6 +519,11 @@ fn a_noted_zone_that_is_gone_is_a_fault_and_notes_prove_nothing_of_another_zone(
         noted: vec![noted],
     };
     let output = Output::Text;
-    let done = answer(&Question { request, output }, &past, ASKER, &mut Vec::new());
+    let done = answer(
+        &Question { request, output },
+        &past,
+        &ASKER.into(),
+        &mut Vec::new(),
+    );
     assert_eq!(done.unwrap_err().fault(), crate::Fault::Wrong);
 }

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dns::{Name, Rtype, Serial};
+use provenance::Operator;
 use writer::Waiting;
 use zone::journal::{
     Acts, Archived, KeptCorefile, PartVerdict, PartialStep, SegmentPart, SegmentsVerdict,
@@ -158,19 +159,19 @@ impl Past for Watched<'_> {
         self.past.requires_reason(zone)
     }
 
-    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
+    fn order(&self, zone: &Name, order: Order, by: &Operator) -> Result<Serial, AuditError> {
         self.past.order(zone, order, by)
     }
 
-    fn reload(&self, by: &str) -> Result<(), AuditError> {
+    fn reload(&self, by: &Operator) -> Result<(), AuditError> {
         self.past.reload(by)
     }
 
-    fn stop(&self, by: &str) -> Result<(), AuditError> {
+    fn stop(&self, by: &Operator) -> Result<(), AuditError> {
         self.past.stop(by)
     }
 
-    fn notify(&self, zone: &Name, by: &str) -> Result<Vec<String>, AuditError> {
+    fn notify(&self, zone: &Name, by: &Operator) -> Result<Vec<String>, AuditError> {
         self.past.notify(zone, by)
     }
 

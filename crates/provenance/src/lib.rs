@@ -1,9 +1,13 @@
 //! Which object or action caused a record: plain values that facts, versions and the history share.
 
+mod operator;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+pub use operator::{Operator, SocketUser};
 
 /// Namespace and name of an object; the namespace is empty for objects that have none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,9 +1,7 @@
 //! Serials that the next version of a zone must be above: secondaries' serials, and those that operators order.
 
-use std::sync::Arc;
-
 use dns::Serial;
-use provenance::{Cause, Verb};
+use provenance::{Cause, Operator, Verb};
 use tokio::sync::oneshot;
 use zone::Zone;
 
@@ -21,7 +19,7 @@ pub(super) struct Ahead {
     /// The latest that was ordered.
     ordered: Option<Serial>,
     /// The operators whose orders wait for the version.
-    by: Vec<Arc<str>>,
+    by: Vec<Operator>,
     /// Their callers.
     asked: Vec<oneshot::Sender<Released>>,
 }
@@ -52,7 +50,7 @@ impl Ahead {
         &mut self,
         zone: &Zone,
         serial: Serial,
-        by: Arc<str>,
+        by: Operator,
         asked: oneshot::Sender<Released>,
     ) {
         let own = zone.current().map(|version| version.serial);

@@ -23,7 +23,7 @@ impl<S: Store> Pipeline<S> {
             return true;
         }
         // A version is not before the Corefile that brought it, but does not wait for it.
-        let is_noted = self.note_corefile();
+        self.note();
         let now = self.now();
         let mut ready = Vec::new();
         let mut rendered = Vec::new();
@@ -63,7 +63,7 @@ impl<S: Store> Pipeline<S> {
         self.seen.clear();
         let forgotten = self.forget_holds();
         self.settle_guards(now.ms);
-        let noted = self.note_acts() && is_noted;
+        let noted = self.note();
         for (place, rendering) in rendered {
             self.settle(place, rendering);
         }
@@ -76,26 +76,6 @@ impl<S: Store> Pipeline<S> {
             }
         }
         self.commit_catalogs() && forgotten && noted
-    }
-
-    /// Stores the Corefile in use, unless it is stored. False if the store refuses it; it is tried again.
-    fn note_corefile(&mut self) -> bool {
-        let Some(corefile) = &self.corefile else {
-            return true;
-        };
-        match self.store.note_corefile(corefile) {
-            Ok(()) => {
-                self.corefile = None;
-                self.is_corefile_refused = false;
-                true
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut self.is_corefile_refused, true) {
-                    self.observer.not_noted("the Corefile", &error.to_string());
-                }
-                false
-            }
-        }
     }
 
     /// Has the next commit write the facts that it publishes. Gives them with the places of their clusters.
@@ -172,7 +152,7 @@ impl<S: Store> Pipeline<S> {
         let of_files = self.files.iter_mut().filter_map(|(_, held)| held.guarded());
         for (zone, guard) in of_clusters.chain(of_files) {
             for event in guard.settle(zone) {
-                self.acts.add(zone, &event, now_ms);
+                self.unnoted.add(zone, &event, now_ms);
                 self.observer.gate(zone.apex(), &event);
             }
             if let Some((all, new)) = guard.warnings() {

@@ -29,9 +29,11 @@ use crate::corefile_cause::name_corefile;
 use crate::notes::add_note;
 use crate::zone_edit::ZoneDraft;
 use dns::{RrList, Serial};
-use provenance::Cause;
+use provenance::{Cause, Operator};
 use zone::check::{Fault, Findings, Warning, check};
-use zone::gate::{GateSettings, HeldChange, Loss, Share, TOGETHER, Verdict, Why, counts, lost};
+use zone::gate::{
+    GateSettings, HeldChange, HeldShare, Loss, Share, TOGETHER, Verdict, Why, counts, lost,
+};
 use zone::hold::Hold;
 use zone::{Contents, Draft, MemoryLimits, Version, Zone};
 
@@ -45,16 +47,23 @@ pub enum GateEvent {
     /// An operator released it.
     Released {
         /// The operator.
-        by: Arc<str>,
+        by: Operator,
     },
     /// The lost records are back, or the fault is fixed.
-    Recovered,
+    Recovered {
+        /// What was held.
+        held: Option<Arc<HeldChange>>,
+        /// The records that the zone would lose now.
+        lost: usize,
+    },
     /// Its time is over and it is published.
     Expired,
     /// A share is not held any more, though others are.
     ShareOut {
         /// The share.
         share: Share,
+        /// What was held of it.
+        held: Option<HeldShare>,
         /// Whether its time is over. Otherwise its records are back.
         is_expired: bool,
     },
@@ -65,7 +74,7 @@ pub enum GateEvent {
         /// The hold.
         hold: Hold,
         /// The operator that ended it, or the clock.
-        by: Arc<str>,
+        by: Operator,
     },
 }
 
@@ -76,7 +85,7 @@ impl GateEvent {
         match self {
             Self::Held(_) => "held",
             Self::Released { by: _ } => "released",
-            Self::Recovered
+            Self::Recovered { .. }
             | Self::ShareOut {
                 is_expired: false, ..
             } => "recovered",
@@ -87,6 +96,11 @@ impl GateEvent {
             Self::OnHold(hold) => hold.as_str(),
             Self::Resumed { hold: _, by: _ } => "resumed",
         }
+    }
+
+    /// Whether a change is published that nobody let out.
+    pub(super) const fn is_recovery(&self) -> bool {
+        matches!(self, Self::Recovered { .. })
     }
 }
 
@@ -350,9 +364,9 @@ impl Guard {
     }
 
     /// Takes an operator's release of the kept draft.
-    pub(super) fn release(&mut self, of: &Zone, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+    pub(super) fn release(&mut self, of: &Zone, by: Operator, asked: oneshot::Sender<Released>) {
         let (zone, zone_held) = (of.apex(), of.held());
-        let Some(asked) = self.end_by(by, asked) else {
+        let Some(asked) = self.end_by(&by, asked) else {
             return;
         };
         let refusal = match &mut self.kept {
@@ -367,7 +381,7 @@ impl Guard {
                     )
                 }
                 None => {
-                    kept.released_by = Some(Arc::clone(by));
+                    kept.released_by = Some(by);
                     return kept.asked.push(asked);
                 }
             },
@@ -650,7 +664,7 @@ impl Guard {
             Ok(Leaving::All(event)) => {
                 let until = was_held.as_deref().and_then(|held| held.until_ms);
                 let of_gate = kept.let_out(&event, until);
-                if event == GateEvent::Recovered {
+                if event.is_recovery() {
                     self.passing = self.pass(kept.losses(), now);
                 }
                 kept.leaves = Some(Leaving::All(event));
@@ -795,13 +809,14 @@ impl Guard {
                     return Vec::new();
                 };
                 let is_new = !std::mem::replace(&mut kept.is_told, true);
+                kept.told = Some(Arc::clone(&held));
                 let held = is_new.then(|| GateEvent::Held(HeldChange::clone(&held)));
                 return held.into_iter().collect();
             }
         };
         let was_told = kept.is_told || !kept.told_shares.is_empty();
         let asked = std::mem::take(&mut kept.asked);
-        if event != GateEvent::Recovered {
+        if !event.is_recovery() {
             // An operator accepted the loss: it counts no longer.
             self.passed.clear();
         }
@@ -837,10 +852,13 @@ impl Guard {
         };
         let now: BTreeSet<Share> = shares.iter().map(|it| it.share.clone()).collect();
         let was = std::mem::replace(&mut kept.told_shares, now);
+        let told = kept.told.replace(Arc::clone(&held));
+        let told = told.as_deref().map_or(&[][..], HeldChange::shares);
         let out = was.difference(&kept.told_shares).cloned();
         let mut events: Vec<GateEvent> = out
             .map(|share| GateEvent::ShareOut {
                 is_expired: over.contains(&share),
+                held: told.iter().find(|it| it.share == share).cloned(),
                 share,
             })
             .collect();

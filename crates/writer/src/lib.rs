@@ -45,14 +45,14 @@ use etcd::source::EtcdEvent;
 use kubernetes::schema::Problem;
 use kubernetes::source::SourceEvent;
 use ops::Clock;
-use provenance::Cause;
+use provenance::{Cause, Operator};
 use zone::check::Warning;
 use zone::hold::Hold;
 use zone::journal::{Act, Beside, KeptCorefile, Retention, Segment};
 use zone::{Candidate, Journaled, PeerSerial, Version, Zone, ZoneSet};
 use zonefile::follow::FileEvent;
 
-use acts::WaitingActs;
+use acts::Unnoted;
 use ahead::Ahead;
 use catalog::HeldCatalog;
 use cluster::Cluster;
@@ -61,7 +61,7 @@ use guard::{Guard, Holds};
 use hold::not_guarded;
 use wait::{Next, within};
 
-pub use acts::act_of_hold;
+pub use acts::{act_of_hold, act_of_start, tells_presence};
 pub use callers::Released;
 pub use cluster::{ClusterHandles, LiveTables};
 pub use configure::Configure;
@@ -138,13 +138,18 @@ pub enum Input {
     /// The configuration changed.
     Configure(Box<Configure>),
     /// This Corefile is in use from now on.
-    Corefile(KeptCorefile),
+    Corefile {
+        /// The Corefile.
+        corefile: KeptCorefile,
+        /// The operator that asked for the reload; nobody if it was found to be another.
+        by: Operator,
+    },
     /// An operator releases what is held of a zone.
     Release {
         /// The zone.
         zone: Name,
         /// The operator.
-        by: Arc<str>,
+        by: Operator,
         /// Receives the result.
         asked: oneshot::Sender<Released>,
     },
@@ -164,7 +169,7 @@ pub enum Input {
         /// The serial.
         serial: Serial,
         /// The operator.
-        by: Arc<str>,
+        by: Operator,
         /// Receives the result.
         asked: oneshot::Sender<Released>,
     },
@@ -243,21 +248,17 @@ pub trait Store {
         Ok(())
     }
 
-    /// Stores a Corefile that is in use, unless it is the one stored last.
+    /// Stores what was done to zones, as entries of their histories, and a Corefile that is in use, unless it is the one stored
+    /// last: all or none.
     ///
     /// # Errors
-    /// When it is not durable.
-    fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), Self::Error> {
-        let _corefile = corefile;
-        Ok(())
-    }
-
-    /// Stores what somebody did to a zone, as an entry of its history.
-    ///
-    /// # Errors
-    /// When it is not durable.
-    fn note_act(&mut self, apex: &Name, act: &Act) -> Result<(), Self::Error> {
-        let (_apex, _act) = (apex, act);
+    /// When they are not durable.
+    fn note(
+        &mut self,
+        corefile: Option<&KeptCorefile>,
+        acts: &[(Name, Act)],
+    ) -> Result<(), Self::Error> {
+        let (_corefile, _acts) = (corefile, acts);
         Ok(())
     }
 
@@ -407,12 +408,10 @@ pub struct Pipeline<S> {
     over: BTreeMap<Name, bool>,
     /// The digest of the Corefile in use; empty when unknown.
     in_use: String,
-    /// The Corefile in use, if it is not stored yet.
-    corefile: Option<KeptCorefile>,
-    /// Whether it was reported that the store refuses it.
-    is_corefile_refused: bool,
-    /// What people and the clock did, not stored yet.
-    acts: WaitingActs,
+    /// As `in_use`, and that of the last run until the one in use is known.
+    last_corefile: String,
+    /// What was done and is not stored yet.
+    unnoted: Unnoted,
 }
 
 impl<S> std::fmt::Debug for Pipeline<S> {
@@ -449,9 +448,8 @@ impl<S: Store> Pipeline<S> {
             have_followed: Box::new(|_| false),
             over: BTreeMap::new(),
             in_use: String::new(),
-            corefile: None,
-            is_corefile_refused: false,
-            acts: WaitingActs::default(),
+            last_corefile: String::new(),
+            unnoted: Unnoted::default(),
         }
     }
 
@@ -564,10 +562,8 @@ impl<S: Store> Pipeline<S> {
             Input::File { source, event } => self.take_file(source, event),
             Input::Etcd { source, event } => self.take_etcd(source, event),
             Input::Configure(configure) => self.configure(*configure),
-            Input::Corefile(corefile) => {
-                self.use_corefile(corefile);
-            }
-            Input::Release { zone, by, asked } => self.release(&zone, &by, asked),
+            Input::Corefile { corefile, by } => self.use_corefile(corefile, &by),
+            Input::Release { zone, by, asked } => self.release(&zone, by, asked),
             Input::Advance {
                 zone,
                 serial,
@@ -611,14 +607,14 @@ impl<S: Store> Pipeline<S> {
         }
     }
 
-    /// Begins with this Corefile in use.
+    /// Begins after a run whose last Corefile has this digest.
     #[must_use]
-    pub fn with_corefile(mut self, corefile: KeptCorefile) -> Self {
-        self.use_corefile(corefile);
+    pub fn with_last_corefile(mut self, digest: &str) -> Self {
+        digest.clone_into(&mut self.last_corefile);
         self
     }
 
-    fn use_corefile(&mut self, corefile: KeptCorefile) {
+    fn use_corefile(&mut self, corefile: KeptCorefile, by: &Operator) {
         if self.in_use != corefile.digest {
             self.in_use.clone_from(&corefile.digest);
             for cluster in &mut self.clusters {
@@ -626,7 +622,12 @@ impl<S: Store> Pipeline<S> {
             }
         }
         let since_ms = self.now().ms;
-        self.corefile = Some(KeptCorefile {
+        let last = std::mem::replace(&mut self.last_corefile, corefile.digest.clone());
+        if !last.is_empty() && last != corefile.digest {
+            let change = change_of_corefile(&corefile.digest, &last);
+            self.unnoted.add_reload(&self.zones, &change, by, since_ms);
+        }
+        self.unnoted.corefile = Some(KeptCorefile {
             since_ms,
             ..corefile
         });
@@ -655,7 +656,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// Releases a held change with the next commit.
-    fn release(&mut self, apex: &Name, by: &Arc<str>, asked: oneshot::Sender<Released>) {
+    fn release(&mut self, apex: &Name, by: Operator, asked: oneshot::Sender<Released>) {
         match self.guard_of(apex) {
             Some((zone, guard)) => guard.release(zone, by, asked),
             None => drop(asked.send(Err(not_guarded(apex)))),

@@ -78,6 +78,12 @@ struct NoStore {
     commits: usize,
     /// The orders that are kept.
     holds: BTreeMap<Name, Hold>,
+    /// What was done.
+    acts: Vec<(Name, Act)>,
+    /// The digests of the Corefiles that were in use.
+    corefiles: Vec<String>,
+    /// Whether neither is stored.
+    refuses_acts: bool,
 }
 
 impl Store for NoStore {
@@ -108,6 +114,19 @@ impl Store for NoStore {
             Some(hold) => self.holds.insert(apex.clone(), hold.clone()),
             None => self.holds.remove(apex),
         };
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        corefile: Option<&KeptCorefile>,
+        acts: &[(Name, Act)],
+    ) -> Result<(), String> {
+        if self.refuses_acts {
+            return Err("disk full".into());
+        }
+        self.corefiles.extend(corefile.map(|it| it.digest.clone()));
+        self.acts.extend_from_slice(acts);
         Ok(())
     }
 
@@ -309,6 +328,25 @@ pub(crate) fn plan() -> World {
 fn pipeline(plan: World) -> Pipeline<NoStore> {
     let clock = HandClock::at(1_000);
     writer(&[plan], NoStore::default(), clock, Box::new(Deaf))
+}
+
+/// Acts as lines, oldest first.
+fn act_lines(acts: &[(Name, Act)]) -> Vec<String> {
+    let line = |(zone, act): &(Name, Act)| {
+        let (what, about, by) = (&act.what, &act.about, &act.by);
+        format!("{zone} {what} {about} ({by})")
+    };
+    acts.iter().map(line).collect()
+}
+
+/// The Corefile with this digest is in use from now on.
+fn use_corefile<S: Store>(pipeline: &mut Pipeline<S>, digest: &str, by: Operator) {
+    let corefile = KeptCorefile {
+        since_ms: 0,
+        digest: digest.into(),
+        text: String::new(),
+    };
+    pipeline.take(Input::Corefile { corefile, by });
 }
 
 /// The contents of all zones of a plan.

@@ -258,6 +258,15 @@ impl HeldChange {
         !matches!(self.why, Why::SharesShrink(_))
     }
 
+    /// The shares that are held, if only these are.
+    #[must_use]
+    pub fn shares(&self) -> &[HeldShare] {
+        match &self.why {
+            Why::SharesShrink(shares) => shares,
+            Why::Shrinks { .. } | Why::Unsound { .. } | Why::OnHold { .. } => &[],
+        }
+    }
+
     /// Whether something at a name in wire form is held.
     #[must_use]
     pub fn holds_name(&self, name: &[u8]) -> bool {

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::fmt::Display;
 
 use dns::Serial;
 use ops::TimeText;
-use provenance::{Cause, Origin, Verb};
+use provenance::{Cause, Operator, Origin, Verb};
 
 use crate::{Contents, Draft, Edit, Hash, Node};
 
@@ -18,7 +18,7 @@ pub struct Hold {
     /// The time when it ends, milliseconds since 1970 UTC; `None`: when it is released.
     pub until_ms: Option<u64>,
     /// The operator.
-    pub by: Arc<str>,
+    pub by: Operator,
     /// The old content that is served; `None` for a freeze.
     pub rollback: Option<Rollback>,
     /// The hash of the content that was served when the hold began; `None` when an older release stored the hold.
@@ -67,7 +67,7 @@ impl Rollback {
 
     /// The cause of records that follow the sources again.
     #[must_use]
-    pub fn end(&self, by: &str) -> Cause {
+    pub fn end(&self, by: impl Display) -> Cause {
         let what = format!("the rollback to serial {}", self.to);
         resumed(&what, by)
     }
@@ -75,13 +75,13 @@ impl Rollback {
 
 /// The cause of a version that was held back until now.
 #[must_use]
-pub fn resumed(what: &str, by: &str) -> Cause {
+pub fn resumed(what: &str, by: impl Display) -> Cause {
     cause(Verb::Resumed, what, by)
 }
 
-fn cause(verb: Verb, what: &str, by: &str) -> Cause {
+fn cause(verb: Verb, what: &str, by: impl Display) -> Cause {
     let origin = Origin {
-        manager: by.into(),
+        manager: by.to_string().into(),
         ..Origin::default()
     };
     Cause {

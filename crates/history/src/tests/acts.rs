@@ -5,11 +5,14 @@ use crate::Follow;
 use crate::answer::answer_follow;
 use crate::follow::Cursor;
 use crate::page::Room;
+use provenance::{Operator, SocketUser};
+use serde_json::{Value, json};
 use zone::journal::Act;
 
 /// A freeze a second after the second version, and its end at the time of the third.
 fn past() -> Fake {
     let act = |number: u64, time_ms: u64, what: &str, about: &str| Act {
+        seq: None,
         number,
         time_ms,
         what: what.into(),
@@ -62,6 +65,100 @@ fn acts_stand_in_the_log_by_time_and_are_entries_as_versions_are() {
     // What was done to the zone is no change of a name.
     let of_name = log(None, Some("web.z."), None);
     assert_eq!(entries(&of_name), ["200 +1", "101 +1", "100 +1"]);
+}
+
+#[test]
+fn acts_are_listed_where_they_were_done_also_if_the_clock_was_set_back() {
+    let act = |number: u64, time_ms: u64, seq: Option<u64>| Act {
+        number,
+        time_ms,
+        what: format!("act{number}"),
+        by: "alice".into(),
+        about: "x".into(),
+        serial: 101,
+        seq,
+        until_ms: None,
+    };
+    let mut past = past();
+    // The clock was ahead when the first was done, and was set back before the next version.
+    let late = THIRD_MS + 5000;
+    past.acts = vec![
+        act(1, late, Some(1)),
+        act(2, late, Some(1)),
+        act(3, late, Some(3)),
+        act(4, late + 1, Some(3)),
+    ];
+    let request = |since: Option<&str>| Request::Log {
+        zone: None,
+        since: since.map(Into::into),
+        until: None,
+        name: None,
+        object: None,
+        count: None,
+    };
+    let text = asked(&past, request(None), Output::Text).unwrap();
+    let all = [
+        "101 act4", "101 act3", "200 +1", "101 +1", "101 act2", "101 act1", "100 +1",
+    ];
+    assert_eq!(entries(&text), all);
+    let text = asked(
+        &past,
+        request(Some("2026-11-21T14:00:01.500Z")),
+        Output::Text,
+    )
+    .unwrap();
+    assert_eq!(
+        entries(&text),
+        ["101 act4", "101 act3", "200 +1", "101 act2", "101 act1"]
+    );
+}
+
+/// A reason cannot look like another operator, in JSON it is a field, and what an older release stored is shown.
+#[test]
+fn an_operator_and_his_reason_are_apart() {
+    let mut past = past();
+    let user = SocketUser {
+        uid: 1000,
+        name: "eve".into(),
+        process: Some(7),
+        command: "zonewright freeze z.".into(),
+    };
+    past.acts[0].by = Operator::from(user).with_reason("x\", by uid 0 (root)");
+    past.acts[1].by = "uid 0 (root), reason: x, by uid 1".into();
+    let request = || Request::Log {
+        zone: None,
+        since: None,
+        until: None,
+        name: None,
+        object: None,
+        count: None,
+    };
+    let text = asked(&past, request(), Output::Text).unwrap();
+    for by in [
+        ", by uid 1000 (eve), process 7 (\"zonewright freeze z.\") over the control socket, reason: \"x\\\", by uid 0 (root)\"\n",
+        ", by uid 0 (root), reason: x, by uid 1\n",
+    ] {
+        assert!(text.contains(by), "{text}");
+    }
+    let json = asked(&past, request(), Output::Json).unwrap();
+    let lines = json.lines().map(|line| serde_json::from_str(line).unwrap());
+    let acts: Vec<Value> = lines.filter(|it: &Value| it["type"] == "act").collect();
+    let fields = |act: &Value| {
+        ["uid", "user", "process", "command", "reason"].map(|field| act[field].clone())
+    };
+    let newer = json!([
+        1000,
+        "eve",
+        7,
+        "zonewright freeze z.",
+        "x\", by uid 0 (root)"
+    ]);
+    assert_eq!(json!(fields(&acts[1])), newer);
+    assert_eq!(
+        json!(fields(&acts[0])),
+        json!([null, null, null, null, null])
+    );
+    assert_eq!(acts[0]["by"], "uid 0 (root), reason: x, by uid 1");
 }
 
 /// Neither an act that is damaged nor one that had to make room is left out without a word.

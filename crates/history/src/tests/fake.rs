@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
-use provenance::{Cause, Kind, ObjectKey, Origin, Verb};
+use provenance::{Cause, Kind, ObjectKey, Operator, Origin, Verb};
 use writer::Waiting;
 use zone::journal::{
     Act, Acts, Archived, PartVerdict, PartialStep, SerialPlace, Topic, Verdict, find_serial,
@@ -337,8 +337,8 @@ impl Past for Fake {
         self.requires_reason
     }
 
-    fn order(&self, zone: &Name, order: Order, by: &str) -> Result<Serial, AuditError> {
-        self.operator.replace(Some(by.to_owned()));
+    fn order(&self, zone: &Name, order: Order, by: &Operator) -> Result<Serial, AuditError> {
+        self.operator.replace(Some(by.to_string()));
         if let Order::Rollback { seq, .. } = order {
             return Ok(Serial::decode(100 + u32::try_from(seq).unwrap()));
         }
@@ -380,6 +380,6 @@ pub(super) fn ordered(
 pub(super) fn asked(past: &Fake, request: Request, output: Output) -> Result<String, String> {
     let mut text = Vec::new();
     let question = Question { request, output };
-    answer(&question, past, ASKER, &mut text).map_err(|error| error.to_string())?;
+    answer(&question, past, &ASKER.into(), &mut text).map_err(|error| error.to_string())?;
     Ok(String::from_utf8(text).expect("answers are UTF-8"))
 }

@@ -726,7 +726,7 @@ fn a_zone_that_lost_all_its_versions_is_not_known_and_not_unheard_of() {
             request,
             output: Output::Text,
         };
-        answer(&question, &past, ASKER, &mut Vec::new())
+        answer(&question, &past, &ASKER.into(), &mut Vec::new())
             .unwrap_err()
             .fault()
     };

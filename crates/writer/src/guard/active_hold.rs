@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ops::TimeText;
-use provenance::Cause;
+use provenance::{Cause, Operator};
 use tokio::sync::oneshot;
 use zone::gate::Why;
 use zone::hold::{Hold, Rollback, draft_to, resumed};
@@ -35,7 +35,7 @@ pub(super) struct ActiveHold {
     /// To be served with the next commit. `None` for a freeze, and after that commit.
     target: Option<Target>,
     /// The operator that ended it. The hold is over with the next commit.
-    ended_by: Option<Arc<str>>,
+    ended_by: Option<Operator>,
     /// Callers that wait for the next commit.
     pub(super) asked: Vec<oneshot::Sender<Released>>,
     is_told: bool,
@@ -56,7 +56,7 @@ impl ActiveHold {
     /// Its end as a cause of the next version; `None` while it holds. Records that changed during a rollback have causes of
     /// their own.
     pub(super) fn end(&self) -> Option<Cause> {
-        let by = self.ended_by.as_deref()?;
+        let by = self.ended_by.as_ref()?;
         if let Some(rollback) = &self.hold.rollback {
             // The old content was never served.
             return self.is_told.then(|| rollback.end(by));
@@ -154,13 +154,13 @@ impl Guard {
     /// Ends the hold. Gives the sender back if there is none.
     pub(super) fn end_by(
         &mut self,
-        by: &Arc<str>,
+        by: &Operator,
         asked: oneshot::Sender<Released>,
     ) -> Option<oneshot::Sender<Released>> {
         let Some(active_hold) = &mut self.active_hold else {
             return Some(asked);
         };
-        active_hold.ended_by = Some(Arc::clone(by));
+        active_hold.ended_by = Some(by.clone());
         active_hold.asked.push(asked);
         None
     }
@@ -211,7 +211,8 @@ impl Guard {
             &mut self.kept,
             active_hold.hold.rollback,
         ) {
-            let end = rollback.end(active_hold.ended_by.as_deref().unwrap_or(CLOCK));
+            let clock = CLOCK.into();
+            let end = rollback.end(active_hold.ended_by.as_ref().unwrap_or(&clock));
             kept.rebase(&version.contents, &target.owners, &end, &self.rule);
         }
         if !active_hold.is_told {
@@ -272,7 +273,7 @@ pub struct HoldOrder {
     /// The end, milliseconds since 1970 UTC. `None`: until it is released.
     pub until_ms: Option<u64>,
     /// The operator.
-    pub by: Arc<str>,
+    pub by: Operator,
     /// For a rollback.
     pub rollback: Option<(Rollback, Target)>,
 }

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use dns::{Name, RrList, RrRef};
 use ops::TimeText;
-use provenance::{Cause, Verb};
+use provenance::{Cause, Operator, Verb};
 use tokio::sync::oneshot;
 use zone::check::Fault;
-use zone::gate::{GateSettings, HeldShare, Loss, Share, Verdict, Why, counts, lost};
+use zone::gate::{GateSettings, HeldChange, HeldShare, Loss, Share, Verdict, Why, counts, lost};
 use zone::hold::resumed;
 use zone::{Contents, Draft, Edit, Node, difference};
 
 use super::shares::ShareRule;
-use super::{GateEvent, Holds, Key, Now, millis_of};
+use super::{CLOCK, GateEvent, Holds, Key, Now, millis_of};
 use crate::callers::Released;
 use crate::zone_edit::ZoneDraft;
 
@@ -193,11 +193,13 @@ pub(super) struct Kept {
     /// What leaves with the next commit.
     pub(super) leaves: Option<Leaving>,
     /// The operator that released it.
-    pub(super) released_by: Option<Arc<str>>,
+    pub(super) released_by: Option<Operator>,
     /// Callers that wait for the release.
     pub(super) asked: Vec<oneshot::Sender<Released>>,
     /// Whether it was reported as held as a whole.
     pub(super) is_told: bool,
+    /// What was held at the last commit.
+    pub(super) told: Option<Arc<HeldChange>>,
     /// The shares that were reported as held.
     pub(super) told_shares: BTreeSet<Share>,
     /// Whether the rest of it has left.
@@ -231,6 +233,7 @@ impl Kept {
             released_by: None,
             asked: Vec::new(),
             is_told: false,
+            told: None,
             told_shares: BTreeSet::new(),
             is_rest: false,
             named: [Vec::new(), Vec::new()],
@@ -429,7 +432,7 @@ impl Kept {
             });
         }
         if let Some(by) = self.released_by.as_ref().filter(|_| !self.asked.is_empty()) {
-            return Ok(Leaving::All(GateEvent::Released { by: Arc::clone(by) }));
+            return Ok(Leaving::All(GateEvent::Released { by: by.clone() }));
         }
         let first = if self.is_judged { now } else { self.since };
         self.is_judged = true;
@@ -442,7 +445,10 @@ impl Kept {
             Verdict::Passes => {
                 self.zone_since = None;
                 self.shares_since.clear();
-                Ok(Leaving::All(GateEvent::Recovered))
+                Ok(Leaving::All(GateEvent::Recovered {
+                    held: self.told.clone(),
+                    lost: judged.zone.lost,
+                }))
             }
             Verdict::HoldsZone => {
                 let Loss { lost, before } = judged.zone;
@@ -553,7 +559,7 @@ impl Kept {
     /// When what leaves may cause a version. `None`: now, because an operator or the clock lets it out, or nothing leaves.
     pub(super) fn due(&self, leaving: &Leaving) -> Option<Instant> {
         let is_let_out = match leaving {
-            Leaving::All(event) => *event != GateEvent::Recovered,
+            Leaving::All(event) => !event.is_recovery(),
             Leaving::Part(over) => !over.is_empty(),
         };
         if is_let_out {
@@ -642,11 +648,11 @@ impl Kept {
 
     /// Who let it out of the gate, as a cause of the version; `None` where nothing was let out.
     pub(super) fn let_out(&self, event: &GateEvent, until_ms: Option<u64>) -> Option<Cause> {
-        let by = match event {
-            GateEvent::Released { by } => &**by,
-            GateEvent::Expired => "the clock",
+        let by: Operator = match event {
+            GateEvent::Released { by } => by.clone(),
+            GateEvent::Expired => CLOCK.into(),
             GateEvent::Held(_)
-            | GateEvent::Recovered
+            | GateEvent::Recovered { .. }
             | GateEvent::ShareOut { .. }
             | GateEvent::OnHold(_)
             | GateEvent::Resumed { .. } => return None,

@@ -1,5 +1,6 @@
 //! The gate: what a list, a reload or a restart takes away is held, what is deleted before our eyes is not.
 
+mod acts;
 mod change;
 mod checks;
 pub(super) mod holds;
@@ -42,11 +43,16 @@ impl Observer for Ears {
             GateEvent::OnHold(hold) => format!("{zone} {} by {}", hold.as_str(), hold.by),
             GateEvent::Resumed { hold: _, by } => format!("{zone} resumed by {by}"),
             GateEvent::ShareOut { share, .. } => format!("{zone} {share} {}", event.as_str()),
-            GateEvent::Released { by: _ } | GateEvent::Recovered | GateEvent::Expired => {
+            GateEvent::Released { by: _ } | GateEvent::Recovered { .. } | GateEvent::Expired => {
                 format!("{zone} {}", event.as_str())
             }
         };
         self.0.lock().unwrap().push(text);
+    }
+
+    fn not_noted(&self, what: &str, error: &str) {
+        let said = format!("{what} not noted: {error}");
+        self.0.lock().unwrap().push(said);
     }
 
     fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
@@ -136,6 +142,13 @@ impl Subject {
             .iter()
             .filter(|line| line.contains(".a.svc.cluster.local. ") && line.contains(" A "))
             .count()
+    }
+
+    /// What was done, of the zone of names.
+    fn acts(&self) -> Vec<Act> {
+        let acts = self.pipeline.store.acts.iter();
+        let of_zone = acts.filter(|(zone, _)| zone == self.zone().apex());
+        of_zone.map(|(_, act)| act.clone()).collect()
     }
 
     /// What was heard since the last time.

@@ -507,11 +507,11 @@ fn causes_02_what_is_hidden_by_a_list_of_namespaces_names_the_corefile_alone() {
 #[test]
 fn a_corefile_that_was_changed_meanwhile_is_named_beside_what_is_missing() {
     let mut first = Run::first(&plan(), &database());
-    use_corefile(&mut first, "one");
+    use_corefile(&mut first.pipeline, "one", Operator::default());
     let (mut world, beside) = first.end();
     world.plan.selection = "fewer".into();
     let mut next = Run::start(&world, &beside);
-    use_corefile(&mut next, "two");
+    use_corefile(&mut next.pipeline, "two", Operator::default());
     let mut fewer = database();
     fewer.retain(|key, _| &*key.key.name != "db-2");
     next.see(&fewer);
@@ -520,27 +520,18 @@ fn a_corefile_that_was_changed_meanwhile_is_named_beside_what_is_missing() {
     assert_eq!(next.all_named(FORWARD), set(&want));
 }
 
-/// The Corefile with this digest is in use from now on.
-fn use_corefile(run: &mut Run, digest: &str) {
-    run.pipeline.take(Input::Corefile(KeptCorefile {
-        since_ms: 0,
-        digest: digest.into(),
-        text: String::new(),
-    }));
-}
-
 #[test]
 fn a_change_of_the_corefile_that_waited_over_a_restart_is_named_when_it_is_published() {
     let mut run = Run::first(&plan(), &database());
-    use_corefile(&mut run, "one");
+    use_corefile(&mut run.pipeline, "one", Operator::default());
     // It changes nothing, and is written all the same.
-    use_corefile(&mut run, "two");
+    use_corefile(&mut run.pipeline, "two", Operator::default());
     assert!(run.pipeline.facts_due().is_some());
     let (mut world, beside) = run.end();
     world.plan.ttl = Ttl::decode(77);
     // As far as the process knows the Corefile is that of the last run.
     let mut next = Run::start(&world, &beside);
-    use_corefile(&mut next, "three");
+    use_corefile(&mut next.pipeline, "three", Operator::default());
     next.see(&database());
     let change = change_of_corefile("three", "two");
     assert_eq!(
@@ -554,7 +545,7 @@ fn a_change_of_the_corefile_that_waited_over_a_restart_is_named_when_it_is_publi
         let (world, beside) = next.end();
         Run::start(&world, &beside)
     };
-    use_corefile(&mut last, "three");
+    use_corefile(&mut last.pipeline, "three", Operator::default());
     last.see(&scaled);
     assert_eq!(
         last.all_named(FORWARD),

@@ -25,6 +25,8 @@ struct Newest {
     holds: BTreeSet<Name>,
     /// The zone that cannot be read.
     unreadable: Option<Name>,
+    /// What was done.
+    acts: Vec<(Name, Act)>,
 }
 
 impl Store for Newest {
@@ -48,6 +50,11 @@ impl Store for Newest {
             Some(_) => self.holds.insert(apex.clone()),
             None => self.holds.remove(apex),
         };
+        Ok(())
+    }
+
+    fn note(&mut self, _: Option<&KeptCorefile>, acts: &[(Name, Act)]) -> Result<(), String> {
+        self.acts.extend_from_slice(acts);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::journal::store::{Entries, StoreError};
 use crate::journal::{Batch, Journal};
 
 /// So many texts are kept.
-const MOST: u64 = 1000;
+pub(super) const MOST: u64 = 1000;
 
 /// A Corefile that was in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,19 +27,11 @@ pub struct KeptCorefile {
 }
 
 impl Journal {
-    /// Writes and syncs a Corefile that is in use from now on, unless it is the one written last. Its time is not before that
-    /// one's.
-    ///
-    /// # Errors
-    /// [`StoreError`] when it is not durable.
-    pub fn note_corefile(&mut self, corefile: &KeptCorefile) -> Result<(), StoreError> {
-        self.prepare();
-        self.note_corefile_of(corefile, MOST)
-    }
-
-    /// As [`Self::note_corefile`], where so many are kept.
-    pub(super) fn note_corefile_of(
-        &mut self,
+    /// Adds a Corefile that is in use from now on to a batch, unless it is the one written last. Its time is not before that
+    /// one's. So many are kept.
+    pub(super) fn put_corefile(
+        &self,
+        batch: &mut Batch,
         corefile: &KeptCorefile,
         most: u64,
     ) -> Result<(), StoreError> {
@@ -60,10 +52,7 @@ impl Journal {
         if let Some(old) = number.checked_sub(most) {
             entries.push((old.to_be_bytes().to_vec(), None));
         }
-        let mut batch = Batch::default();
-        beside::put(&self.store, &mut batch, &place(), &entries)?;
-        self.store.write(batch)?;
-        self.store.sync()
+        beside::put(&self.store, batch, &place(), &entries)
     }
 }
 

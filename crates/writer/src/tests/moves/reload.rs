@@ -83,3 +83,44 @@ fn nothing_is_published_before_every_asking_of_secondaries_has_ended() {
         assert_eq!(version.is_some(), is_published, "{ask:?}");
     }
 }
+
+#[test]
+fn a_zone_that_leaves_the_corefile_and_one_that_comes_back_are_acts() {
+    let both = || Setup::of(&[(1, &["e.test.", "x.test."])]);
+    let mut running = Running::of(both());
+    // A zone without a version has no history.
+    assert_eq!(running.pipeline.store.acts, []);
+    let served = running.zone("x.test.").current().unwrap();
+    running
+        .change(Setup::of(&[(1, &["e.test."])]), None)
+        .unwrap();
+    let (zone, act) = &running.pipeline.store.acts[0];
+    assert_eq!(zone, served.contents.apex());
+    let served = (served.serial.encode(), Some(served.seq));
+    assert_eq!((act.serial, act.seq), served);
+    running.change(both(), None).unwrap();
+    let lines = [
+        "x.test. removed from the Corefile ()",
+        "x.test. returned to the Corefile ()",
+    ];
+    assert_eq!(act_lines(&running.pipeline.store.acts), lines);
+}
+
+#[test]
+fn a_start_finds_zones_that_left_the_corefile_or_came_back_once() {
+    let served = (Serial::decode(7), 3);
+    let act = |is_here, last: Option<&Act>| act_of_start(is_here, last, served, 5);
+    assert_eq!(act(true, None), None);
+    let removed = act(false, None).unwrap();
+    assert_eq!(
+        (&*removed.what, &*removed.about),
+        ("removed", "from the Corefile, as found at a start")
+    );
+    assert!(tells_presence(&removed));
+    assert_eq!(act(false, Some(&removed)), None);
+    let returned = act(true, Some(&removed)).unwrap();
+    assert_eq!((&*returned.what, returned.seq), ("returned", Some(3)));
+    assert!(tells_presence(&returned));
+    assert_eq!(act(true, Some(&returned)), None);
+    assert_eq!(act(false, Some(&returned)), act(false, None));
+}
