@@ -535,7 +535,7 @@ mod tests {
         let (past, _journal) = past_of(&inputs, state.path());
         let zone: Name = "z.".parse().unwrap();
         let order = Order::Freeze { until_ms: None };
-        let asks = tokio::task::spawn_blocking(move || past.order(&zone, order, "someone"));
+        let asks = tokio::task::spawn_blocking(move || past.order(&zone, order, &"someone".into()));
         let ordered = writer.recv().await.unwrap();
         drop(inputs);
         let next = tokio::time::timeout(SOON, writer.recv()).await;
@@ -638,7 +638,7 @@ mod tests {
             };
             let (past, turns) = (Arc::clone(&past), turns.clone());
             async move {
-                let by = "someone".to_owned();
+                let by = "someone".into();
                 let pieces = stream_to_socket(question, by, past, times, &turns, ()).await;
                 match pieces.unwrap().recv().await {
                     Some(Piece::End(Err(why))) => why.to_string(),

@@ -781,7 +781,7 @@ fn why_of_a_version_is_refused_with_the_right_question() {
             request,
             output: Output::Text,
         };
-        let error = answer(&question, &Fake::new(), ASKER, &mut Vec::new()).unwrap_err();
+        let error = answer(&question, &Fake::new(), &ASKER.into(), &mut Vec::new()).unwrap_err();
         (error.fault(), error.to_string())
     };
     for name in ["z@100", "@", "web.z@2h ago"] {
