@@ -530,6 +530,17 @@ fn the_corefile_behind_a_version_is_shown_and_compared_with_and_without_a_server
     server.terminate(crate::support::product::START);
 }
 
+/// The acts of a zone, the oldest first.
+fn acts_of(site: &Site, zone: &str) -> Vec<String> {
+    let log = site.ask(&["log", zone, "--output", "json"]);
+    let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+    let acts = lines.filter(|line: &Value| line["type"] == "act");
+    let word = |act: Value| act["act"].as_str().unwrap().to_owned();
+    let mut acts: Vec<String> = acts.map(word).collect();
+    acts.reverse();
+    acts
+}
+
 #[test]
 fn reloads_and_zones_that_leave_the_corefile_and_come_back_are_in_the_log() {
     const START: std::time::Duration = crate::support::product::START;
@@ -539,19 +550,10 @@ fn reloads_and_zones_that_leave_the_corefile_and_come_back_are_in_the_log() {
     let whole = site.corefile("");
     let fewer = whole.replace(&format!(" 10.244.0.0/16:{}", site.dns.port()), "");
     site.write("Corefile", &whole);
-    let done = |zone: &str| -> Vec<String> {
-        let log = site.ask(&["log", zone, "--output", "json"]);
-        let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
-        let acts = lines.filter(|line: &Value| line["type"] == "act");
-        let word = |act: Value| act["act"].as_str().unwrap().to_owned();
-        let mut acts: Vec<String> = acts.map(word).collect();
-        acts.reverse();
-        acts
-    };
     let mut server = site.start_answering();
     let expect = |server: &mut crate::support::process::Process, zone: &str, acts: &[&str]| {
         server.wait_for(&format!("{acts:?}"), START, || {
-            (done(zone) == acts).then_some(())
+            (acts_of(&site, zone) == acts).then_some(())
         });
     };
     // The same text again is no act, and the first start is none.

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use self::active_hold::ActiveHold;
-pub(crate) use self::active_hold::CLOCK;
 pub use self::active_hold::{HoldOrder, Restored, Target};
 use self::kept::{Judged, Kept, Leaving, owners_of};
 use self::pace::Pace;
@@ -38,6 +37,9 @@ use zone::hold::Hold;
 use zone::{Contents, Draft, MemoryLimits, Version, Zone};
 
 type Key = Box<[u8]>;
+
+/// Ends a hold whose time is over.
+pub(crate) const CLOCK: &str = "the clock";
 
 /// An event of the gate or of a hold, for logs and counters.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,12 +10,9 @@ use zone::gate::Why;
 use zone::hold::{Hold, Rollback, draft_to, resumed};
 use zone::{Contents, Hash, Step, Version, Zone};
 
-use super::{GateEvent, Guard, Kept, Key, Now};
+use super::{CLOCK, GateEvent, Guard, Kept, Key, Now};
 use crate::callers::{Released, answer};
 use crate::zone_edit::ZoneDraft;
-
-/// Ends a hold whose time is over.
-pub(crate) const CLOCK: &str = "the clock";
 
 /// The content of a rollback.
 #[derive(Debug)]
