@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use dns::Name;
-use history::{OrderText, Output, Question, Request, Status, ask};
+use history::{OrderText, Output, Question, Request, Status, ZoneLine, ask};
 
 use crate::cli::args::OrderWanted;
 use crate::failure::Failure;
@@ -55,31 +55,17 @@ pub(crate) fn confirm(
     }
 }
 
-/// What to ask before an order; `None` for a small zone. Before a serial is raised, it matters only whether the secondaries
-/// have the last one: one that does not may never follow again.
+/// What to ask before an order; `None` for a small zone.
 fn to_confirm(status: &Status, zone: &str, order: &OrderText) -> Option<String> {
     let name = Name::parse(zone).ok()?.to_lower().to_string();
     let line = status.zones.iter().find(|line| line.zone == name)?;
-    if let OrderText::Advance { .. } = order {
-        let of_zone = status.secondaries.iter().filter(|it| it.zone == name);
-        let is_other = |took: &u32| Some(*took) != line.serial;
-        let mut late = of_zone.filter_map(|it| Some((&it.secondary, it.took.filter(is_other)?)));
-        let (secondary, took) = late.next()?;
-        let more = match late.count() {
-            0 => String::new(),
-            more => format!(" ({more} more like it)"),
-        };
-        let serial = line.serial.map_or("none".to_owned(), |it| it.to_string());
-        return Some(format!(
-            "{secondary} has serial {took}, not {serial} yet{more}. After another step it may take no further version. Advance {name}?"
-        ));
-    }
     let records = line.records;
-    if records <= RECORDS_UNASKED {
-        return None;
-    }
+    let is_small = records <= RECORDS_UNASKED;
     let what = match order {
-        OrderText::Advance { .. } => return None,
+        OrderText::Advance { .. } => return to_confirm_advance(status, line),
+        OrderText::Release | OrderText::Freeze { .. } | OrderText::Rollback { .. } if is_small => {
+            return None;
+        }
         OrderText::Release => match (&line.held, &line.order) {
             (Some(held), _) => format!(
                 "Publish the version of {name} that is held ({}; {records} records are served now)?",
@@ -104,6 +90,23 @@ fn to_confirm(status: &Status, zone: &str, order: &OrderText) -> Option<String> 
         ),
     };
     Some(what)
+}
+
+/// What to ask before a serial is raised: a secondary that does not have the last one may never follow again.
+fn to_confirm_advance(status: &Status, line: &ZoneLine) -> Option<String> {
+    let ZoneLine { zone, serial, .. } = line;
+    let of_zone = status.secondaries.iter().filter(|it| it.zone == *zone);
+    let is_other = |took: &u32| Some(*took) != *serial;
+    let mut late = of_zone.filter_map(|it| Some((&it.secondary, it.took.filter(is_other)?)));
+    let (secondary, took) = late.next()?;
+    let more = match late.count() {
+        0 => String::new(),
+        more => format!(" ({more} more like it)"),
+    };
+    let serial = serial.map_or("none".to_owned(), |it| it.to_string());
+    Some(format!(
+        "{secondary} has serial {took}, not {serial} yet{more}. After another step it may take no further version. Advance {zone}?"
+    ))
 }
 
 #[cfg(test)]

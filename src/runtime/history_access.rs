@@ -417,11 +417,7 @@ impl Past for StoredPast {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         let reloaded = wishes.ask(by, Wanted::Reload)?;
         reloaded.map_err(|why| {
-            let end = match why.contains('\n') {
-                true => "\nThe configuration before it stays in use",
-                false => "; the configuration before it stays in use",
-            };
-            AuditError::Refused(format!("{why}{end}"))
+            AuditError::Refused(format!("{why}\nThe configuration before it stays in use"))
         })
     }
 

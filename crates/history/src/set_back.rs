@@ -46,17 +46,20 @@ impl SetBack {
             return Ok(None);
         };
         let answered = versions.place_of(seq);
-        let answered_ms = versions.get(answered)?.time_ms;
-        let is_near = asked_ms.saturating_sub(answered_ms) <= AHEAD_MS;
-        if is_near && versions.has_time_of_another(answered)? {
-            return versions.with_time(answered_ms, asked_ms).map(Some);
+        let mut entry = versions.get(answered)?;
+        let is_near = asked_ms.saturating_sub(entry.time_ms) <= AHEAD_MS;
+        if is_near {
+            let before = (answered > 1).then(|| versions.get(answered - 1));
+            if entry.has_time_of_another(before.transpose()?.as_ref()) {
+                return versions.with_time(entry.time_ms, asked_ms).map(Some);
+            }
         }
         let newest = versions.newest();
         for place in answered + 1..=newest.min(answered + LOOKED_AHEAD) {
-            let time_ms = versions.get(place)?.time_ms;
-            let is_ahead = place == newest && past.now_ms() < time_ms;
-            if is_ahead || versions.has_time_of_another(place)? {
-                return versions.with_time(time_ms, asked_ms).map(Some);
+            let before = std::mem::replace(&mut entry, versions.get(place)?);
+            let is_ahead = place == newest && past.now_ms() < entry.time_ms;
+            if is_ahead || entry.has_time_of_another(Some(&before)) {
+                return versions.with_time(entry.time_ms, asked_ms).map(Some);
             }
         }
         Ok(None)
@@ -108,6 +111,14 @@ struct Entry {
     time_ms: u64,
     /// The number of versions.
     count: u64,
+}
+
+impl Entry {
+    /// Whether a version of it has the time of one before it.
+    fn has_time_of_another(&self, before: Option<&Self>) -> bool {
+        self.count > 1 && self.first_ms == self.time_ms
+            || before.is_some_and(|before| before.time_ms == self.first_ms)
+    }
 }
 
 /// All versions of a zone by their places, from 1 on: those of the old part of the history, then the others.
@@ -163,15 +174,6 @@ impl<'a> Versions<'a> {
             time_ms,
             count: 1,
         })
-    }
-
-    /// Whether the version at a place has the time of one before it.
-    fn has_time_of_another(&self, place: u64) -> Result<bool, AuditError> {
-        let entry = self.get(place)?;
-        if entry.count > 1 && entry.first_ms == entry.time_ms {
-            return Ok(true);
-        }
-        Ok(place > 1 && self.get(place - 1)?.time_ms == entry.first_ms)
     }
 
     /// The versions with a time.

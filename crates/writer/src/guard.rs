@@ -31,7 +31,7 @@ use dns::{RrList, Serial};
 use provenance::{Cause, Operator};
 use zone::check::{Fault, Findings, Warning, check};
 use zone::gate::{
-    GateSettings, HeldChange, HeldShare, Loss, Share, TOGETHER, Verdict, Why, counts, lost,
+    GateSettings, HeldChange, HeldShare, Loss, Share, Shares, TOGETHER, Verdict, Why, counts, lost,
 };
 use zone::hold::Hold;
 use zone::{Contents, Draft, MemoryLimits, Version, Zone};
@@ -497,8 +497,7 @@ impl Guard {
     }
 
     /// Judges a change that loses this, by share, together with what passed shortly before. `known` is what had passed when
-    /// the change was first held. A change after which nothing is left is held however little there was: a source that is gone
-    /// looks like that.
+    /// the change was first held. `next` is the content after it.
     fn judge(
         &mut self,
         served: Option<&Version>,
@@ -531,24 +530,16 @@ impl Guard {
             let before = self.counts.of(&share) + all - own;
             (share, Loss { lost: all, before })
         });
-        let losses: BTreeMap<_, _> = losses.collect();
+        let losses = losses.collect();
         let all_lost: usize = lost.values().sum();
         // If other records came, the source is there.
-        let is_emptied = gate.shrink_percent < 100
-            && self.counts.are_all_lost(lost)
-            && next.record_count() + all_lost <= version.contents.record_count();
-        let verdict = match gate.judge(zone, &losses, self.counts.share_count()) {
-            Verdict::Passes | Verdict::HoldsShares(_) if is_emptied => {
-                let named = losses.into_iter();
-                Verdict::HoldsShares(
-                    named
-                        .filter_map(|(share, loss)| Some((share?, loss)))
-                        .collect(),
-                )
-            }
-            verdict @ (Verdict::Passes | Verdict::HoldsShares(_) | Verdict::HoldsZone) => verdict,
+        let is_emptied = next.record_count() + all_lost <= version.contents.record_count()
+            && self.counts.are_all_lost(lost);
+        let shares = Shares {
+            count: self.counts.share_count(),
+            are_emptied: is_emptied,
         };
-        let verdict = match verdict {
+        let verdict = match gate.judge(zone, &losses, shares) {
             Verdict::HoldsShares(mut held) => {
                 // What has passed already cannot be held.
                 held.retain(|share, _| lost.contains_key(&Some(share.clone())));

@@ -47,18 +47,17 @@ impl GateSettings {
         lost > 0 && lost >= self.at_least && lost.saturating_mul(100) > shares
     }
 
-    /// Decides about a change that loses this of the zone and this of its shares. `None` is what is in no share;
-    /// `share_count` is the number of shares that have records.
+    /// Decides about a change that loses this of the zone and this of its shares. `None` is what is in no share.
     ///
     /// A share is held for itself when it loses more than the percentage of its records, and either it loses at least the
-    /// number, or the whole zone loses too much. The whole zone is held when the same happens to more than the percentage
+    /// number, or the whole zone loses too much, or nothing is left of any share: a source that is gone looks like that. The whole zone is held when the same happens to more than the percentage
     /// of the other shares too, or when what would be published still loses too much.
     #[must_use]
     pub fn judge(
         &self,
         zone: Loss,
         shares: &BTreeMap<Option<Share>, Loss>,
-        share_count: usize,
+        all: Shares,
     ) -> Verdict {
         let percent = usize::from(self.shrink_percent);
         let is_above =
@@ -68,10 +67,7 @@ impl GateSettings {
             .iter()
             .filter_map(|(share, loss)| Some((share.as_ref()?, loss)));
         let losers: Vec<_> = named.filter(|(_, loss)| is_much(loss)).collect();
-        let (others, all_others) = (
-            losers.len().saturating_sub(1),
-            share_count.saturating_sub(1),
-        );
+        let (others, all_others) = (losers.len().saturating_sub(1), all.count.saturating_sub(1));
         let lost: usize = losers.iter().map(|(_, loss)| loss.lost).sum();
         if lost >= self.at_least && is_above(others, all_others) {
             return Verdict::HoldsZone;
@@ -79,7 +75,7 @@ impl GateSettings {
         let is_zone_stopped = self.stops(zone.before, zone.lost);
         let held = losers.into_iter();
         let held: BTreeMap<Share, Loss> = held
-            .filter(|(_, loss)| is_zone_stopped || loss.lost >= self.at_least)
+            .filter(|(_, loss)| is_zone_stopped || all.are_emptied || loss.lost >= self.at_least)
             .map(|(share, loss)| (share.clone(), *loss))
             .collect();
         let lost_of_held: usize = held.values().map(|loss| loss.lost).sum();
@@ -121,6 +117,15 @@ impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "namespace {}", self.0)
     }
+}
+
+/// The shares of a zone that have records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shares {
+    /// How many they are.
+    pub count: usize,
+    /// Whether a change loses all their records, and no other record comes.
+    pub are_emptied: bool,
 }
 
 /// The loss of a zone or a share.
@@ -421,7 +426,11 @@ mod tests {
                 lost: losses.iter().map(|(_, lost, _)| lost).sum(),
                 before: all.iter().sum(),
             };
-            match gate.judge(zone, &shares, all.len()) {
+            let all = Shares {
+                count: all.len(),
+                are_emptied: false,
+            };
+            match gate.judge(zone, &shares, all) {
                 Verdict::Passes => "passes".to_owned(),
                 Verdict::HoldsZone => "the zone".to_owned(),
                 Verdict::HoldsShares(held) => {
@@ -452,5 +461,26 @@ mod tests {
         let of_none = [("", 60, 60), ("evil", 600, 600)];
         assert_eq!(judge(&of_none, &[60, 60, 600]), "evil");
         assert_eq!(judge(&[], &[60]), "passes");
+    }
+
+    #[test]
+    fn shares_of_which_nothing_is_left_are_held_however_small_they_are() {
+        let loss = Loss { lost: 3, before: 3 };
+        let shares = BTreeMap::from([(Some(Share::new("shop")), loss)]);
+        let judge = |shrink_percent, are_emptied| {
+            let gate = GateSettings {
+                shrink_percent,
+                ..GateSettings::DEFAULT
+            };
+            let all = Shares {
+                count: 1,
+                are_emptied,
+            };
+            gate.judge(Loss { lost: 3, before: 6 }, &shares, all)
+        };
+        let held = BTreeMap::from([(Share::new("shop"), loss)]);
+        assert_eq!(judge(30, true), Verdict::HoldsShares(held));
+        assert_eq!(judge(30, false), Verdict::Passes);
+        assert_eq!(judge(100, true), Verdict::Passes);
     }
 }
