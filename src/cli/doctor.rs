@@ -48,14 +48,7 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
     let lines: Vec<(String, bool)> = std::thread::scope(|scope| {
         let visits: Vec<_> = by_address
             .values()
-            .map(|patients| {
-                scope.spawn(|| {
-                    patients
-                        .iter()
-                        .map(|it| visit(it, &ours, format.output))
-                        .collect::<Vec<_>>()
-                })
-            })
+            .map(|patients| scope.spawn(|| visit_all(patients, &ours, format.output)))
             .collect();
         let done = visits
             .into_iter()
@@ -74,14 +67,34 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
     Ok(())
 }
 
-/// Tries one zone at one secondary: the line, and whether all is well.
-fn visit(tries: &Tries, ours: &OurSerial<'_>, output: Output) -> (String, bool) {
-    let diagnosis = tries.diagnosis(ours);
-    let (is_well, message, fix) = match &diagnosis {
+/// Tries the zones at one secondary: the lines, and whether all is well. If it was not reached for one zone, it is not
+/// asked for the others, because each try takes seconds.
+fn visit_all(patients: &[&Tries], ours: &OurSerial<'_>, output: Output) -> Vec<(String, bool)> {
+    let mut unreached: Option<&Name> = None;
+    let visits = patients.iter().map(|tries| {
+        let diagnosis = unreached.map_or_else(
+            || {
+                let (diagnosis, is_reached) = tries.diagnosis(ours);
+                unreached = (!is_reached).then_some(&tries.first.zone);
+                diagnosis
+            },
+            |zone| Diagnosis::Ill {
+                what: format!("not tried, because it was not reached for {zone}"),
+                fix: "see there".to_owned(),
+            },
+        );
+        line(&tries.first, &diagnosis, output)
+    });
+    visits.collect()
+}
+
+/// The line of one zone at one secondary, and whether all is well.
+fn line(patient: &Patient, diagnosis: &Diagnosis, output: Output) -> (String, bool) {
+    let (is_well, message, fix) = match diagnosis {
         Diagnosis::Well(text) => (true, text, None),
         Diagnosis::Ill { what, fix } => (false, what, Some(fix)),
     };
-    let Patient { zone, address, .. } = &tries.first;
+    let Patient { zone, address, .. } = patient;
     let line = match output {
         Output::Text => format!("{zone} at {address}: {diagnosis}"),
         Output::Json => json!({
@@ -106,8 +119,9 @@ struct Tries {
 }
 
 impl Tries {
-    /// The diagnosis with the first key that the secondary takes. If it takes none, that with the first.
-    fn diagnosis(&self, ours: &OurSerial<'_>) -> Diagnosis {
+    /// The diagnosis with the first key that the secondary takes, and whether it was reached. If it takes none, that with
+    /// the first.
+    fn diagnosis(&self, ours: &OurSerial<'_>) -> (Diagnosis, bool) {
         let examine = |patient: &Patient| {
             let findings = probe(patient, ours, &SystemClock);
             let key = patient.key.as_ref().map(|key| key.name());
@@ -118,7 +132,7 @@ impl Tries {
                 }
                 (diagnosis, _) => diagnosis,
             };
-            (diagnosis, findings.refuses_key())
+            ((diagnosis, findings.is_reached()), findings.refuses_key())
         };
         let (first, is_refused) = examine(&self.first);
         if !is_refused {
@@ -126,7 +140,7 @@ impl Tries {
         }
         let mut others = self.others.iter().map(examine);
         let taken = others.find(|(_, is_refused)| !is_refused);
-        taken.map_or(first, |(diagnosis, _)| diagnosis)
+        taken.map_or(first, |(found, _)| found)
     }
 }
 

@@ -86,6 +86,13 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Whether it answered over UDP or TCP.
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        let answered = |reached: &Reached<SoaAnswer>| matches!(reached, Reached::Answered(_));
+        answered(&self.udp) || answered(&self.tcp)
+    }
+
     /// Whether it does not take the key for this zone.
     #[must_use]
     pub fn refuses_key(&self) -> bool {
