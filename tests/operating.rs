@@ -258,3 +258,76 @@ fn a_status_that_is_watched_goes_on_over_a_restart_of_the_server() {
     watched.kill();
     server.terminate(START);
 }
+
+#[test]
+fn a_secondary_that_never_asks_is_behind_in_its_zones_and_silent_but_not_in_a_catalog() {
+    const CATALOG: &str = "catalog.invalid.";
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let port = site.dns.port();
+    let corefile = site
+        .corefile("catalog catalog.invalid")
+        .replace("allow 127.0.0.1", "to 127.0.0.2:1")
+        .replacen(
+            "cluster.local:",
+            &format!("catalog.invalid:{port} cluster.local:"),
+            1,
+        );
+    site.write("Corefile", &corefile);
+    let mut server = site.start_answering();
+    server.wait_for("the catalog", START, || wire::serial(site.dns, CATALOG));
+    // The names of its metrics, and its line of `status`.
+    let of = |zone: &str| -> (String, Value) {
+        let labels = format!("{{zone=\"{zone}\",secondary=\"127.0.0.2:1\"}}");
+        let metrics = site.metrics();
+        let lines = metrics.lines();
+        let names = lines.filter_map(|line| Some(line.split_once(&labels)?.0));
+        let status: Value =
+            serde_json::from_str(&site.ask(&["status", "--output", "json"])).unwrap();
+        let mut secondaries = status["secondaries"].as_array().unwrap().iter();
+        let line = secondaries.find(|line| line["zone"] == zone).unwrap();
+        (Vec::from_iter(names).join(" "), line.clone())
+    };
+    let (metrics, line) = of(ZONE);
+    assert_eq!(
+        metrics,
+        "zonewright_secondary_lag_seconds zonewright_secondary_silent_seconds"
+    );
+    assert!(
+        line["lagSeconds"].is_u64() && line["askedSeconds"].is_null(),
+        "{line}"
+    );
+    let (metrics, line) = of(CATALOG);
+    assert_eq!(metrics, "");
+    assert!(line["lagSeconds"].is_null(), "{line}");
+    let secondary = UdpSocket::bind("127.0.0.2:0").unwrap();
+    let query = wire::Query::new(ZONE, wire::SOA).encode();
+    secondary.send_to(&query, site.dns).unwrap();
+    server.wait_for("it is heard", START, || of(ZONE).1["askedSeconds"].as_u64());
+    server.terminate(START);
+}
+
+#[test]
+fn a_store_that_refuses_versions_is_in_the_status_until_it_takes_them() {
+    let site = Site::new();
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    let mut server = site.start_answering();
+    let old = wire::serial(site.dns, ZONE).expect("it answers");
+    server.terminate(START);
+    // After a clean end the file of serials is written anew before the next version, and now it cannot be.
+    let obstacle = site.path("state/serials.next");
+    fs::create_dir(&obstacle).expect("the state folder is there");
+    site.manifest("web.yaml", &cluster_ip("web", 2, 80));
+    let mut server = site.start_answering();
+    const TROUBLE: &str = "a version could not be stored: ";
+    let status = server.wait_for("the trouble in the status", CHANGE, || {
+        let status = site.ask(&["status"]);
+        status.contains(TROUBLE).then_some(status)
+    });
+    assert!(status.contains("the last version is served"), "{status}");
+    assert_eq!(wire::serial(site.dns, ZONE), Some(old));
+    fs::remove_dir(&obstacle).expect("it is empty");
+    site.new_serial(&mut server, ZONE, old);
+    assert!(!site.ask(&["status"]).contains(TROUBLE));
+    server.terminate(START);
+}

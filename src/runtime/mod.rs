@@ -34,6 +34,7 @@ pub(crate) mod signals;
 pub(crate) mod sources;
 pub(crate) mod startup_gate;
 pub(crate) mod status;
+pub(crate) mod troubles;
 pub(crate) mod writer_thread;
 pub(crate) mod zone_files;
 

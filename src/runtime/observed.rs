@@ -1,10 +1,9 @@
 //! What status, `/ready` and the metrics read of the running parts.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use dns::{Name, Rcode, Serial};
 use history::{AheadLine, ResetLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine};
@@ -23,29 +22,7 @@ use crate::runtime::archiver::{ArchiveState, ArchiveStates};
 use crate::runtime::deployment::{DeployedCluster, Deployment};
 use crate::runtime::note_board::NoteBoard;
 use crate::runtime::status::{ListeningNow, zone_line};
-
-/// What some secondaries refuse of each zone, in words.
-pub(crate) type Warnings = Arc<Mutex<BTreeMap<Name, Vec<String>>>>;
-
-/// A peer with a later serial than ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PeerAhead {
-    /// The peer.
-    pub(crate) peer: SocketAddr,
-    /// Its serial.
-    pub(crate) serial: Serial,
-    /// Whether our next serial is above it.
-    pub(crate) is_followed: bool,
-}
-
-/// The last peer of each zone with a later serial than ours.
-pub(crate) type PeersAheadOfUs = Arc<Mutex<BTreeMap<Name, PeerAhead>>>;
-
-/// All warnings, by zone.
-fn lock_warnings(warnings: &Warnings) -> Vec<String> {
-    let warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
-    warnings.values().flatten().cloned().collect()
-}
+use crate::runtime::troubles::{PeerAhead, Troubles};
 
 /// Handles on all parts that can be looked at.
 pub(crate) struct Observed {
@@ -53,16 +30,8 @@ pub(crate) struct Observed {
     pub(crate) deployment: Arc<Deployment>,
     /// What all servers share: counters, secondaries.
     common: Common,
-    /// Problems of objects. The lock protects the list for one change or one reading.
-    pub(crate) problems: Arc<Mutex<Vec<String>>>,
-    /// Why the last Corefile is not in use. The lock protects the list for one change or one reading.
-    pub(crate) refused: Arc<Mutex<Vec<String>>>,
-    /// What some secondaries refuse, by zone. The lock protects the map for one change or one reading.
-    pub(crate) warnings: Warnings,
-    /// What keys of etcd lack, for status.
-    pub(crate) left_out: Warnings,
-    /// Peers with a later serial than ours. The lock protects the map for one change or one reading.
-    pub(crate) peers: PeersAheadOfUs,
+    /// What is wrong now.
+    pub(crate) troubles: Arc<Troubles>,
     /// How the archives stand. The lock protects the map for one change or one reading.
     pub(crate) archives: ArchiveStates,
     /// The sockets on which the server listens.
@@ -105,11 +74,7 @@ impl Observed {
         Self {
             deployment: Arc::clone(deployment),
             common: common.clone(),
-            problems: Arc::default(),
-            refused: Arc::default(),
-            warnings: Arc::default(),
-            left_out: Arc::default(),
-            peers: Arc::default(),
+            troubles: Arc::default(),
             archives: Arc::default(),
             listening: Arc::clone(listening),
             notes: Arc::clone(notes),
@@ -124,11 +89,7 @@ impl Observed {
         Self {
             deployment: Arc::clone(deployment),
             common: self.common.clone(),
-            problems: Arc::clone(&self.problems),
-            refused: Arc::clone(&self.refused),
-            warnings: Arc::clone(&self.warnings),
-            left_out: Arc::clone(&self.left_out),
-            peers: Arc::clone(&self.peers),
+            troubles: Arc::clone(&self.troubles),
             archives: Arc::clone(&self.archives),
             listening: Arc::clone(&self.listening),
             notes: Arc::clone(&self.notes),
@@ -234,22 +195,15 @@ pub(crate) fn status(observed: &Observed) -> Status {
             lag_seconds: lag.map(|lag| lag.ms(now_ms) / 1000),
         }
     };
-    let lock =
-        |list: &Mutex<Vec<String>>| list.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let Deployment { plan, zones, .. } = &*observed.deployment;
     let sources = observed.sources();
     let mut problems: Vec<String> = sources
         .flat_map(|(_, deployed)| deployed.stats.problems())
         .collect();
-    problems.extend(lock(&observed.problems));
-    let refused = lock(&observed.refused).into_iter();
-    problems.extend(refused.map(|why| format!("the last Corefile is not in use: {why}")));
-    problems.extend(lock_warnings(&observed.warnings));
-    problems.extend(lock_warnings(&observed.left_out));
+    problems.extend(observed.troubles.texts());
     let files = plan.files.iter();
     problems.extend(files.flat_map(|file| observed.deployment.file(file).stats.problems()));
-    let peers = observed.peers.lock();
-    let peers = peers.unwrap_or_else(PoisonError::into_inner).clone();
+    let peers = observed.troubles.peers.lock().clone();
     let archives = observed.archive_states();
     let zone_line_of = |zone: &Arc<Zone>| ZoneLine {
         archive: archives.get(zone.apex()).map(|state| state.line.clone()),
@@ -348,8 +302,7 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
             0.0
         };
         out.push(Sample::new(m::ZONE_STALE, &[&name], stale));
-        let warnings = observed.warnings.lock();
-        let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+        let warnings = observed.troubles.warnings.lock();
         let count = warnings.get(zone.apex()).map_or(0, Vec::len);
         drop(warnings);
         out.push(Sample::new(

@@ -8,8 +8,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -364,16 +364,15 @@ impl Process {
             Ok(()) => {
                 set_debug(&self.config);
                 self.reloads.taken(&self.seen);
-                self.say_refused(Vec::new());
+                self.say_not_in_use(Vec::new());
                 let digest = &self.seen;
                 tracing::info!("plugin/reload: Running configuration SHA512 = {digest}");
                 tracing::info!("Reloading complete");
                 Ok(ControlFlow::Continue(Ok(())))
             }
             Err(NotReloaded::Refused(error)) => {
-                self.reloads.refused();
                 let error = one_line(&error);
-                self.say_refused(vec![error.clone()]);
+                self.refused(vec![error.clone()]);
                 tracing::error!(
                     error,
                     "plugin/reload: Corefile changed but reload failed; the old configuration stays"
@@ -384,19 +383,20 @@ impl Process {
         }
     }
 
+    /// Counts a refused Corefile, and says why it is not in use.
+    fn refused(&self, problems: Vec<String>) {
+        self.reloads.refused();
+        self.say_not_in_use(problems);
+    }
+
     /// Says in `status` why the last Corefile is not in use.
-    fn say_refused(&self, problems: Vec<String>) {
-        let observed = self.observed.load();
-        *observed
-            .refused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = problems;
+    fn say_not_in_use(&self, problems: Vec<String>) {
+        self.observed.load().troubles.refused.set(problems);
     }
 
     /// Logs the problems of a Corefile.
     fn refuse_text(&self, rejected: &Rejected) {
-        self.reloads.refused();
-        self.say_refused(rejected.problems.iter().map(ToString::to_string).collect());
+        self.refused(rejected.problems.iter().map(ToString::to_string).collect());
         for problem in &rejected.problems {
             tracing::error!("{problem}");
         }

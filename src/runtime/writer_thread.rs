@@ -32,7 +32,7 @@ use zone::{
 
 use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{Holds, Orders};
-use crate::runtime::observed::{PeerAhead, PeersAheadOfUs, Warnings};
+use crate::runtime::troubles::{PeerAhead, Troubles};
 
 /// The journal as the pipeline's store.
 struct JournalStore {
@@ -180,14 +180,8 @@ pub(crate) struct Writer {
     pub(crate) clock: Arc<dyn Clock>,
     /// What hears of versions.
     pub(crate) metrics: Arc<Metrics>,
-    /// Problems of objects, for status.
-    pub(crate) problems: Arc<std::sync::Mutex<Vec<String>>>,
-    /// What some secondaries refuse, for status.
-    pub(crate) warnings: Warnings,
-    /// What keys of etcd lack, for status.
-    pub(crate) left_out: Warnings,
-    /// Peers with a later serial than ours, for status.
-    pub(crate) peers: PeersAheadOfUs,
+    /// What is wrong, for status.
+    pub(crate) troubles: Arc<Troubles>,
     /// The asking of secondaries that has to end before anything is published.
     pub(crate) awaits_secondaries: Option<AskId>,
     /// Which change of the Corefile the plans come with.
@@ -220,10 +214,7 @@ impl Writer {
             mut inputs,
             clock,
             metrics,
-            problems,
-            warnings,
-            left_out,
-            peers,
+            troubles,
             awaits_secondaries,
             change,
             secondaries,
@@ -241,10 +232,7 @@ impl Writer {
         let last_corefile = note_unnoted(&mut journal, zones, &going_on, millis(clock.wall()));
         let observer = Box::new(Ears {
             metrics,
-            problems,
-            warnings,
-            left_out,
-            peers,
+            troubles,
             early: std::sync::Mutex::default(),
         });
         let clusters = plan.clusters.iter().map(|cluster| {
@@ -424,14 +412,8 @@ fn brought_forward(
 struct Ears {
     /// Counts it.
     metrics: Arc<Metrics>,
-    /// Problems of objects, for status. The lock protects the list for the time of one change of it.
-    problems: Arc<std::sync::Mutex<Vec<String>>>,
-    /// What some secondaries refuse, for status.
-    warnings: Warnings,
-    /// What keys of etcd lack, for status.
-    left_out: Warnings,
-    /// Peers with a later serial than ours, for status.
-    peers: PeersAheadOfUs,
+    /// What is wrong, for status.
+    troubles: Arc<Troubles>,
     /// When it was said of a zone that its history is too short.
     early: std::sync::Mutex<BTreeMap<Name, Instant>>,
 }
@@ -441,7 +423,7 @@ const SAY_EARLY_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 impl Observer for Ears {
     fn left_out(&self, zone: &Name, all: &BTreeSet<String>) {
-        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = self.troubles.left_out.lock();
         left_out.insert(zone.clone(), all.iter().cloned().collect());
     }
 
@@ -532,7 +514,7 @@ impl Observer for Ears {
             tracing::warn!("{warning}");
         }
         let texts = all.iter().map(ToString::to_string).collect();
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = self.troubles.warnings.lock();
         warnings.insert(zone.clone(), texts);
     }
 
@@ -563,7 +545,7 @@ impl Observer for Ears {
             serial: *serial,
             is_followed: counts,
         };
-        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut peers = self.troubles.peers.lock();
         if peers.insert(zone.clone(), ahead) == Some(ahead) {
             return;
         }
@@ -582,6 +564,7 @@ impl Observer for Ears {
     }
 
     fn committed(&self, commit: Duration, latencies: &[Duration]) {
+        self.troubles.unstored.set(None);
         self.metrics.count_commit(commit, latencies);
     }
 
@@ -594,6 +577,7 @@ impl Observer for Ears {
             error,
             "a version could not be stored; the last one is served. It is tried again"
         );
+        self.troubles.unstored.set(Some(error.to_owned()));
         self.metrics.counts.commit_failures.inc();
     }
 
@@ -621,7 +605,7 @@ impl Observer for Ears {
             .counts
             .problems
             .set(i64::try_from(texts.len()).unwrap_or(i64::MAX));
-        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = texts;
+        self.troubles.objects.set(texts);
     }
 
     fn synced(&self, source: &str) {

@@ -138,8 +138,10 @@ impl<'a, S: EventSink> KindWatch<'a, S> {
         tracing::debug!(kind = %self.kind, "{message}");
         // The first 401 most likely means that the token has just been replaced.
         let refused = fault.class() == ErrorClass::Unauthorized;
-        // Nothing is served before the first list, so the first fault is said at once.
-        if !self.is_listed && !refused {
+        // Nothing is served before the first list, so the first fault is said at once. Later, a watch that breaks is
+        // nothing to report, unless it does not come back.
+        let is_reported = !self.is_listed || self.shared.stats.is_stale();
+        if is_reported && !refused {
             self.say_fault(message.clone()).await?;
         }
         let wait = self

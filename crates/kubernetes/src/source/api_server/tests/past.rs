@@ -162,9 +162,15 @@ async fn a_server_that_is_away_makes_stale_and_back_again_resumes() {
     let reason = bench.stale().await;
     assert!(reason.contains("cannot reach the API server"), "{reason}");
     assert!(bench.stats.is_stale());
+    let problem = bench.problem().await.to_string();
+    assert!(
+        problem.contains("cannot reach the API server"),
+        "also in `status`: {problem}"
+    );
     let fake = Fake::start_at(address, serving("11")).await;
     bench.fresh().await;
     assert!(!bench.stats.is_stale());
+    assert_eq!(bench.stats.problems(), Vec::<String>::new());
     assert_eq!(
         fake.asked("services", true)[0].part("resourceVersion"),
         "11"
