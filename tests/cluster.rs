@@ -811,7 +811,7 @@ fn refused_rights_are_named_and_granted_ones_are_used_without_restart() {
     assert_eq!(reply.rcode(), 2, "no data is not \"no such name\"");
 
     // `deploy/` has the rights of each profile: with those of the base only the pods are missing.
-    rbac::grant(&server, "base/rbac.yaml");
+    rbac::grant(&server, &[]);
     let missing = |status: &Value| -> Vec<bool> {
         let problems = status["problems"].to_string();
         let is_named = |kind: &&str| problems.contains(&format!("may not list {kind}"));
@@ -822,7 +822,7 @@ fn refused_rights_are_named_and_granted_ones_are_used_without_restart() {
     });
     assert!(found.is_some(), "{}", zonewright.status());
     assert_eq!(zonewright.ready().map(|(code, _)| code), Some(503));
-    rbac::grant(&server, "components/pods-verified/rbac.yaml");
+    rbac::grant(&server, &["pods-verified"]);
     let start = now();
     wait_until_fresh(&mut zonewright);
     eprintln!("synced {:?} after the rights were granted", now() - start);

@@ -19,10 +19,10 @@ use crate::support::zonewright::Zonewright;
 const CHART: &str = "deploy/chart/zonewright";
 const OVERLAYS: [&str; 3] = ["cluster-dns", "beside-coredns", "hidden-primary"];
 const COMPONENTS: [&str; 6] = [
-    "pods-verified",
+    "history-api",
     "multicluster",
     "notes",
-    "history-api",
+    "pods-verified",
     "network-policy",
     "monitoring",
 ];
@@ -211,7 +211,7 @@ fn all_values() -> Value {
         "customAnnotations": { "zw.example/note": "zw-all-annotations" },
         "serviceAccount": { "create": true, "name": "zw-account", "annotations": { "zw.example/account": "zw-of-account" } },
         "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false, "notes": true, "historyApi": true },
-        "clusterRoleBinding": { "nameOverride": "zw-binding" },
+        "clusterRole": { "nameOverride": "zw-role" },
         "monitoring": { "enabled": true },
         "networkPolicy": { "enabled": true },
     })

@@ -65,9 +65,7 @@ fn grant(server: &ApiServer, name: &str, zones: &[&str]) -> [Value; 2] {
 
 /// A zonewright that follows the API server with the rights of `deploy/`, and serves its history.
 fn start(server: &ApiServer, address: SocketAddr) -> (Zonewright, Certificates) {
-    for file in ["base/rbac.yaml", "components/history-api/rbac.yaml"] {
-        rbac::grant(server, file);
-    }
+    rbac::grant(server, &["history-api"]);
     let mut zonewright = Zonewright::prepare(&ZONES);
     let certificates = Certificates::new(zonewright.folder().to_owned());
     certificates.write("ns.example");

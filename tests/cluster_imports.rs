@@ -121,8 +121,7 @@ fn imports_come_and_go_with_their_api_and_the_rest_goes_on() {
     server.create(&json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "blue" },
     }));
-    rbac::grant(&server, "base/rbac.yaml");
-    rbac::grant(&server, "components/multicluster/rbac.yaml");
+    rbac::grant(&server, &["multicluster"]);
     let mut zonewright = Zonewright::prepare(&ZONES);
     zonewright.configure(&format!(
         "    kubernetes {{\n        kubeconfig {}\n        multicluster \

@@ -278,9 +278,7 @@ fn records_come_and_go_with_labels_namespaces_and_pods() {
         return;
     }
     let server = ApiServer::start();
-    for file in ["base/rbac.yaml", "components/pods-verified/rbac.yaml"] {
-        rbac::grant(&server, file);
-    }
+    rbac::grant(&server, &["pods-verified"]);
     server.create(&object("Namespace", None, "blue", "dns=yes"));
     server.create(&service("web", "app=web"));
     server.create(&service("other", ""));
@@ -304,7 +302,7 @@ fn without_endpoints_no_right_to_see_them_is_needed() {
         return;
     }
     let server = ApiServer::start();
-    rbac::grant(&server, "components/noendpoints/rbac.yaml");
+    rbac::grant(&server, &["noendpoints"]);
     server.create(&object("Namespace", None, "blue", ""));
     server.create(&service("web", ""));
     let mut zonewright = Zonewright::prepare(&["cluster.local"]);
