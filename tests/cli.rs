@@ -255,7 +255,10 @@ fn a_state_folder_that_cannot_be_one_is_named() {
             "/proc/zonewright",
         ],
         2,
-        &[&["state folder /proc/zonewright cannot be used", "--state"]],
+        &[
+            &["`transfer` in Corefile:", "hands out what is in it"],
+            &["state folder /proc/zonewright cannot be used", "--state"],
+        ],
     );
 }
 

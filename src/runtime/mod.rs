@@ -33,6 +33,7 @@ pub(crate) mod shutdown;
 pub(crate) mod signals;
 pub(crate) mod sources;
 pub(crate) mod startup_gate;
+pub(crate) mod state_folder;
 pub(crate) mod status;
 pub(crate) mod writer_thread;
 pub(crate) mod zone_files;

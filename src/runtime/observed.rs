@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +22,7 @@ use crate::plan::clusters::PlannedCluster;
 use crate::runtime::archiver::{ArchiveState, ArchiveStates};
 use crate::runtime::deployment::{DeployedCluster, Deployment};
 use crate::runtime::note_board::NoteBoard;
+use crate::runtime::state_folder::StateFolder;
 use crate::runtime::status::{ListeningNow, zone_line};
 
 /// What some secondaries refuse of each zone, in words.
@@ -72,7 +73,7 @@ pub(crate) struct Observed {
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
-    state: PathBuf,
+    state: StateFolder,
     /// What the process may no longer do.
     sandbox: SandboxLine,
 }
@@ -94,7 +95,7 @@ impl Observed {
         deployment: &Arc<Deployment>,
         parts: ObservedParts<'_>,
         clock: &Arc<dyn Clock>,
-        state: &Path,
+        state: &StateFolder,
         sandbox: SandboxLine,
     ) -> Self {
         let ObservedParts {
@@ -114,7 +115,7 @@ impl Observed {
             listening: Arc::clone(listening),
             notes: Arc::clone(notes),
             clock: Arc::clone(clock),
-            state: state.to_owned(),
+            state: state.clone(),
             sandbox,
         }
     }
@@ -145,7 +146,7 @@ impl Observed {
     }
 
     /// The state folder.
-    pub(crate) fn state(&self) -> &Path {
+    pub(crate) const fn state(&self) -> &StateFolder {
         &self.state
     }
 
@@ -241,6 +242,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     let mut problems: Vec<String> = sources
         .flat_map(|(_, deployed)| deployed.stats.problems())
         .collect();
+    problems.extend(observed.state.temporary.clone());
     problems.extend(lock(&observed.problems));
     let refused = lock(&observed.refused).into_iter();
     problems.extend(refused.map(|why| format!("the last Corefile is not in use: {why}")));
@@ -333,8 +335,10 @@ pub(crate) fn samples(observed: &Observed) -> Vec<Sample> {
     out.push(Sample::new(
         m::STORE_BYTES,
         &[],
-        number(folder_octets(&observed.state)),
+        number(folder_octets(&observed.state.path)),
     ));
+    let is_temporary = u64::from(observed.state.temporary.is_some());
+    out.push(Sample::new(m::STATE_TEMPORARY, &[], number(is_temporary)));
     out
 }
 

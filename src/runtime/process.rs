@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
 use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
@@ -49,6 +49,7 @@ use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
 use crate::runtime::signals::{Signals, Wish};
 use crate::runtime::startup_gate::Gates;
+use crate::runtime::state_folder::StateFolder;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -143,10 +144,10 @@ impl Process {
     pub(crate) async fn start_and_wait(
         loaded: Loaded,
         configuration: &Configuration,
-        (state, start): (&Path, &Start),
+        (state, start): (&StateFolder, &Start),
         sandbox: SandboxLine,
     ) -> Result<(), Failure> {
-        let sockets = control_sockets(state, start)?;
+        let sockets = control_sockets(&state.path, start)?;
         let mut signals = Signals::listen()?;
         descriptors::raise_limit();
         let process = tokio::select! {
@@ -163,15 +164,15 @@ impl Process {
     async fn start(
         loaded: Loaded,
         configuration: &Configuration,
-        (state, start): (&Path, &Start),
+        (state, start): (&StateFolder, &Start),
         sockets: Vec<ControlSocket>,
         sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
         let config = loaded.config;
-        let mut ids = SecretIds::of(state).context("the ids of secrets")?;
+        let mut ids = SecretIds::of(&state.path).context("the ids of secrets")?;
         let (digest, text) = (ids.digest(&loaded.digest), ids.text(&loaded.text));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let reloads = ReloadsNow::new(Reloads::of(state, &digest));
+        let reloads = ReloadsNow::new(Reloads::of(&state.path, &digest));
         let plan = Plan::new(&config, &interface_addresses);
         let counts = handler_metrics();
         let requests = &counts.requests;
@@ -410,6 +411,9 @@ impl Process {
     /// Does everything that may fail before a configuration is put into use.
     async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
         let Loaded { config, text, .. } = loaded;
+        if let Some(why) = self.observed.load().state().refuses(&config) {
+            return Err(NotReloaded::Refused(anyhow!(why)));
+        }
         let text = self.ids.text(&text);
         let data = &self.data;
         let plan = Plan::new(&config, &interface_addresses);

@@ -148,6 +148,7 @@ declare_metrics! {
     START_TIME Gauge "process_start_time_seconds" [] "Time at which the process started, in seconds since 1970";
     RELOAD_FAILED Counter "coredns_reload_failed" [] "Reloads that failed because of a problem in the Corefile";
     RELOAD_VERSION Gauge "coredns_reload_version_info" ["hash", "value"] "1, labelled with the digest of the Corefile that was loaded last; absent before the first reload";
+    STATE_TEMPORARY Gauge "zonewright_state_temporary" [] "1 if the state folder could not be written at the start and a temporary one is in use";
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Size of the store's files in bytes";
 }
 
