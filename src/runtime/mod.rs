@@ -22,6 +22,7 @@ pub(crate) mod note_places;
 pub(crate) mod notes;
 pub(crate) mod observed;
 pub(crate) mod peer_serials;
+pub(crate) mod problem_log;
 pub(crate) mod process;
 pub(crate) mod reload;
 pub(crate) mod reused_handlers;
