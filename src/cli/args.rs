@@ -309,7 +309,7 @@ pub struct CheckWanted {
     /// The Corefile, instead of `--corefile FILE`.
     #[arg(conflicts_with = "corefile")]
     pub file: Option<PathBuf>,
-    /// Also print what each block will do with queries and zones.
+    /// Also print what each block will do with queries and zones, and the rights that are needed at API servers.
     #[arg(long)]
     pub explain: bool,
     /// The format of the output.
