@@ -582,3 +582,13 @@ fn the_http_ends_tell_how_it_stands() {
     }
     assert!(server.terminate(START).success());
 }
+
+#[test]
+fn an_export_to_standard_output_is_no_folder() {
+    let site = Site::new();
+    let output = site.run(&["export", "cluster.local.", "--to", "-", "--state", "state"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("show ZONE@SERIAL"), "{text}");
+    assert!(!site.path("-").exists());
+}

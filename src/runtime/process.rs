@@ -43,7 +43,7 @@ use crate::runtime::history_access::StoredPast;
 use crate::runtime::http_endpoints::{self, ObservedNow};
 use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
 use crate::runtime::observed::samples;
-use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
+use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm, log_zones};
 use crate::runtime::secret_ids::SecretIds;
 use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
@@ -468,8 +468,9 @@ impl Process {
         noted.map_err(|ended| NotReloaded::Broken(ended.into()))?;
         let mut opened = None;
         if let Some(new) = data {
+            let before = Arc::clone(&self.data.deployment);
             let has_new_zones = {
-                let before = &self.data.deployment.zones;
+                let before = &before.zones;
                 let mut zones = new.deployment.zones.all().iter();
                 zones.any(|zone| before.get(zone.apex()).is_none())
             };
@@ -492,6 +493,7 @@ impl Process {
                 });
             }
             self.observed.store(Arc::clone(&self.data.observed));
+            log_zones(&before.zones, &deployment.zones);
             opened = Some(new.opened);
         }
         let past = StoredPast::of_data(&self.data, &config, &self.observed, &self.wishes.0, &clock);
