@@ -255,7 +255,10 @@ fn a_state_folder_that_cannot_be_one_is_named() {
             "/proc/zonewright",
         ],
         2,
-        &[&["state folder /proc/zonewright cannot be used", "--state"]],
+        &[
+            &["`transfer` in Corefile:", "hands out what is in it"],
+            &["state folder /proc/zonewright cannot be used", "--state"],
+        ],
     );
 }
 
@@ -578,4 +581,14 @@ fn the_http_ends_tell_how_it_stands() {
         assert!(text.contains(&want), "no {want} in\n{text}");
     }
     assert!(server.terminate(START).success());
+}
+
+#[test]
+fn an_export_to_standard_output_is_no_folder() {
+    let site = Site::new();
+    let output = site.run(&["export", "cluster.local.", "--to", "-", "--state", "state"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("show ZONE@SERIAL"), "{text}");
+    assert!(!site.path("-").exists());
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -438,16 +438,8 @@ fn the_plugin_of_kubectl_runs_a_command_in_the_pod() {
     server.create(&json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default", "namespace": "default" },
     }));
-    for (name, phase) in [("a-gone", "Succeeded"), ("b-runs", "Running")] {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": { "name": name, "namespace": "default", "labels": { "app.kubernetes.io/name": "zonewright" } },
-            "spec": { "containers": [{ "name": "zonewright", "image": "zonewright" }] },
-        });
-        server.create(&pod);
-        let path = format!("/api/v1/namespaces/default/pods/{name}/status");
-        server.patch(&path, &json!({ "status": { "phase": phase } }));
-    }
+    create_pod(&server, "a-gone", "Succeeded");
+    create_pod(&server, "b-runs", "Running");
     let config = kubeconfig.display();
     for options in [&[][..], &["-n", "default"], &["--namespace=default"]] {
         let output = plugin(&[options, &["log", "-n", "5", "two words"]].concat());
@@ -459,6 +451,71 @@ fn the_plugin_of_kubectl_runs_a_command_in_the_pod() {
     }
     let elsewhere = plugin(&["-n", "kube-system", "status"]);
     assert_eq!(elsewhere.status.code(), Some(1), "{elsewhere:?}");
+    create_pod(&server, "c-runs", "Running");
+    check_plugin_of_several_pods(&config.to_string(), &plugin);
+}
+
+/// A pod with the labels of ours, in this phase.
+fn create_pod(server: &ApiServer, name: &str, phase: &str) {
+    server.create(&json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "namespace": "default", "labels": { "app.kubernetes.io/name": "zonewright" } },
+        "spec": { "containers": [{ "name": "zonewright", "image": "zonewright" }] },
+    }));
+    let path = format!("/api/v1/namespaces/default/pods/{name}/status");
+    server.patch(&path, &json!({ "status": { "phase": phase } }));
+}
+
+/// With two pods, `b-runs` and `c-runs`: which command is run in which.
+fn check_plugin_of_several_pods(config: &str, plugin: &dyn Fn(&[&str]) -> Output) {
+    let exec = |pod: &str, arguments: &str| {
+        format!(
+            "<--kubeconfig={config}><exec><--stdin><--namespace=default><--container=zonewright><{pod}><--></zonewright>{arguments}"
+        )
+    };
+    let both = |arguments: &str| {
+        let [one, other] = ["b-runs", "c-runs"].map(|pod| exec(pod, arguments));
+        format!("==> default/b-runs <==\n{one}==> default/c-runs <==\n{other}")
+    };
+    let alone = "this is for pod b-runs alone. 1 more run";
+    for (arguments, wanted, warning) in [
+        (&["status"][..], both("<status>"), ""),
+        (&["--all", "log"], both("<log>"), ""),
+        (&["--all", "freeze", "z."], both("<freeze><z.>"), ""),
+        (&["log"], exec("b-runs", "<log>"), ""),
+        (
+            &["--pod", "c-runs", "status"],
+            exec("c-runs", "<status>"),
+            "",
+        ),
+        (
+            &["status", "--watch"],
+            exec("b-runs", "<status><--watch>"),
+            "",
+        ),
+        (&["freeze", "z."], exec("b-runs", "<freeze><z.>"), alone),
+        (&["reload"], exec("b-runs", "<reload>"), alone),
+    ] {
+        let output = plugin(arguments);
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            wanted,
+            "{output:?}"
+        );
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(warning), "{errors}");
+        assert_eq!(errors.is_empty(), warning.is_empty(), "{errors}");
+    }
+    // What a program reads has no headings.
+    let output = plugin(&["status", "-o", "json"]);
+    assert!(
+        !String::from_utf8_lossy(&output.stdout).contains("==>"),
+        "{output:?}"
+    );
+    let output = plugin(&["--pod=c-runs", "--all", "status"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let output = plugin(&["--pod=a-gone", "status"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
 
 /// Verb and kind of each right that a rendered role gives.

@@ -105,7 +105,11 @@ impl Migration {
         for volume in spec["volumes"].as_array().expect("a list") {
             let mounts = container["volumeMounts"].as_array().expect("a list");
             let mount = mounts.iter().find(|it| it["name"] == volume["name"]);
-            if let (Some(config), Some(mount)) = (volume["configMap"]["name"].as_str(), mount) {
+            // The ConfigMap `coredns-custom` of other platforms: kubeadm has none.
+            let is_optional = volume["configMap"]["optional"] == true;
+            if let (Some(config), Some(mount), false) =
+                (volume["configMap"]["name"].as_str(), mount, is_optional)
+            {
                 self.cluster
                     .mount(config, mount["mountPath"].as_str().expect("a path"));
             }

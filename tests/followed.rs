@@ -119,3 +119,31 @@ fn a_zone_file_that_cannot_be_used_at_the_first_start_stops_its_own_names_alone(
     assert_eq!(code("b.some.cluster.local."), (3, 0));
     server.terminate(START);
 }
+
+#[test]
+fn a_reload_logs_the_zones_that_come_and_go() {
+    let site = Site::new();
+    let port = site.dns.port();
+    site.write("zone", &zone_file("192.0.2.1"));
+    let corefile = |zones: &str| {
+        let keys = zones.replace(".test", &format!(".test:{port}"));
+        format!("{keys} {{\n bind 127.0.0.1\n file zone\n}}\n")
+    };
+    site.write("Corefile", &corefile("a.test b.test"));
+    let mut server = site.start();
+    server.wait_for("its zone", START, || wire::serial(site.dns, "a.test"));
+    site.write("Corefile", &corefile("b.test c.test"));
+    site.ask(&["reload"]);
+    let log = server.log();
+    for (zone, said) in [
+        ("c.test.", "the Corefile has new zones"),
+        ("a.test.", "the Corefile has these zones no more"),
+    ] {
+        let mut lines = log.lines().filter(|line| line.contains(said));
+        assert!(
+            lines.any(|line| line.contains(zone) && !line.contains("b.test.")),
+            "{log}"
+        );
+    }
+    server.terminate(START);
+}

@@ -83,6 +83,7 @@ mod schemas;
 mod situation_list;
 mod situations;
 mod soak;
+mod state_folder;
 mod stories;
 mod support;
 mod tenants;

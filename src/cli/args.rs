@@ -17,6 +17,7 @@ use server::Settings;
 use writer::BatchSettings;
 
 use crate::emit::Software;
+use crate::runtime::state_folder::asked;
 
 /// DNS for Kubernetes, as zones that any DNS server can transfer.
 ///
@@ -147,11 +148,10 @@ pub struct State {
 }
 
 impl State {
-    /// The folder, for a command without a Corefile.
+    /// The folder of the server that a command without a Corefile asks, or of its store.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        let default = || default_folder(Path::new(SYSTEM_FOLDER));
-        self.state.clone().unwrap_or_else(default)
+        asked(self.state.clone().unwrap_or_else(default_folder))
     }
 
     /// The folder, for a command with this configuration.
@@ -159,12 +159,17 @@ impl State {
     pub fn folder_with(&self, config: &Config) -> PathBuf {
         let written = || config.state_folder().map(Path::to_owned);
         let named = self.state.clone().or_else(written);
-        named.unwrap_or_else(|| self.folder())
+        named.unwrap_or_else(default_folder)
     }
 }
 
+/// The folder where nothing names one.
+fn default_folder() -> PathBuf {
+    existing_or_here(Path::new(SYSTEM_FOLDER))
+}
+
 /// The system's folder, if it can be written, else one in the working folder.
-fn default_folder(system: &Path) -> PathBuf {
+fn existing_or_here(system: &Path) -> PathBuf {
     let needed = Access::WRITE_OK | Access::EXEC_OK;
     match system.is_dir() && access(system, needed).is_ok() {
         true => system.to_owned(),
@@ -304,7 +309,7 @@ pub struct CheckWanted {
     /// The Corefile, instead of `--corefile FILE`.
     #[arg(conflicts_with = "corefile")]
     pub file: Option<PathBuf>,
-    /// Also print what each block will do with queries and zones.
+    /// Also print what each block will do with queries and zones, and the rights that are needed at API servers.
     #[arg(long)]
     pub explain: bool,
     /// The format of the output.
@@ -923,11 +928,11 @@ mod tests {
     #[test]
     fn the_state_is_in_the_folder_of_the_system_if_it_is_there() {
         let system = tempfile::tempdir().unwrap();
-        assert_eq!(default_folder(system.path()), system.path());
+        assert_eq!(existing_or_here(system.path()), system.path());
         let file = system.path().join("file");
         std::fs::write(&file, "").unwrap();
         for none in [file, system.path().join("nothing")] {
-            assert_eq!(default_folder(&none), Path::new("./state"));
+            assert_eq!(existing_or_here(&none), Path::new("./state"));
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use crate::cli::args::{CheckWanted, Configuration};
 use crate::cli::commands::{print, read, runtime};
 use crate::cli::explain::explain;
+use crate::cli::rights::rights;
 use crate::failure::{Failure, one_line};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::clusters::wanted;
@@ -161,7 +162,7 @@ fn look(configuration: &Configuration) -> Result<Findings, Failure> {
     let runtime = runtime()?;
     let mut found = Findings {
         zones: zones_of(config),
-        explained: explain(config),
+        explained: explain(config) + &rights(config),
         errors: Vec::new(),
         warnings: placed(loaded.warnings),
     };

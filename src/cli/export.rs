@@ -42,6 +42,11 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         true => all_zones(&mut asked)?,
         false => zones,
     };
+    if to.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::unusable(
+            "--to names a folder: for a version on standard output write `show ZONE@SERIAL`; a folder with this name is --to ./-",
+        ));
+    }
     // Read before anything is written.
     let sign = match corefile {
         Some(corefile) => Some(key_file_of(&zones, corefile)?),

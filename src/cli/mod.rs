@@ -17,6 +17,7 @@ pub(crate) mod oneline;
 pub(crate) mod pages;
 pub(crate) mod progress;
 pub(crate) mod render;
+pub(crate) mod rights;
 pub(crate) mod state_copy;
 pub(crate) mod stopped;
 pub(crate) mod terminal;

@@ -100,7 +100,7 @@ impl Data {
         let next_ask = AskId(0);
         let deployment = Arc::clone(&observed.deployment);
         let writer = Writer {
-            state: observed.state().to_owned(),
+            state: observed.state().path.clone(),
             deployment: Arc::clone(&deployment),
             inputs,
             clock: Arc::clone(&around.clock),

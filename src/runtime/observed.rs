@@ -1,7 +1,7 @@
 //! What status, `/ready` and the metrics read of the running parts.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -21,6 +21,7 @@ use crate::plan::clusters::PlannedCluster;
 use crate::runtime::archiver::{ArchiveState, ArchiveStates};
 use crate::runtime::deployment::{DeployedCluster, Deployment};
 use crate::runtime::note_board::NoteBoard;
+use crate::runtime::state_folder::StateFolder;
 use crate::runtime::status::{ListeningNow, zone_line};
 use crate::runtime::troubles::{PeerAhead, Troubles};
 
@@ -41,7 +42,7 @@ pub(crate) struct Observed {
     /// The time.
     clock: Arc<dyn Clock>,
     /// The state folder.
-    state: PathBuf,
+    state: StateFolder,
     /// What the process may no longer do.
     sandbox: SandboxLine,
 }
@@ -63,7 +64,7 @@ impl Observed {
         deployment: &Arc<Deployment>,
         parts: ObservedParts<'_>,
         clock: &Arc<dyn Clock>,
-        state: &Path,
+        state: &StateFolder,
         sandbox: SandboxLine,
     ) -> Self {
         let ObservedParts {
@@ -79,7 +80,7 @@ impl Observed {
             listening: Arc::clone(listening),
             notes: Arc::clone(notes),
             clock: Arc::clone(clock),
-            state: state.to_owned(),
+            state: state.clone(),
             sandbox,
         }
     }
@@ -106,7 +107,7 @@ impl Observed {
     }
 
     /// The state folder.
-    pub(crate) fn state(&self) -> &Path {
+    pub(crate) const fn state(&self) -> &StateFolder {
         &self.state
     }
 
@@ -200,6 +201,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     let mut problems: Vec<String> = sources
         .flat_map(|(_, deployed)| deployed.stats.problems())
         .collect();
+    problems.extend(observed.state.temporary.clone());
     problems.extend(observed.troubles.texts());
     let files = plan.files.iter();
     problems.extend(files.flat_map(|file| observed.deployment.file(file).stats.problems()));
@@ -287,8 +289,10 @@ pub(crate) fn samples(observed: &Observed) -> Vec<Sample> {
     out.push(Sample::new(
         m::STORE_BYTES,
         &[],
-        number(folder_octets(&observed.state)),
+        number(folder_octets(&observed.state.path)),
     ));
+    let is_temporary = u64::from(observed.state.temporary.is_some());
+    out.push(Sample::new(m::STATE_TEMPORARY, &[], number(is_temporary)));
     out
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use arc_swap::ArcSwap;
 use corefile::GoDuration;
 use directives::config::{Config, DebugLines, Loaded, Rejected, handler_metrics};
@@ -43,12 +43,13 @@ use crate::runtime::history_access::StoredPast;
 use crate::runtime::http_endpoints::{self, ObservedNow};
 use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
 use crate::runtime::observed::samples;
-use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm};
+use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm, log_zones};
 use crate::runtime::secret_ids::SecretIds;
 use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
 use crate::runtime::signals::{Signals, Wish};
 use crate::runtime::startup_gate::Gates;
+use crate::runtime::state_folder::StateFolder;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -143,10 +144,10 @@ impl Process {
     pub(crate) async fn start_and_wait(
         loaded: Loaded,
         configuration: &Configuration,
-        (state, start): (&Path, &Start),
+        (state, start): (&StateFolder, &Start),
         sandbox: SandboxLine,
     ) -> Result<(), Failure> {
-        let sockets = control_sockets(state, start)?;
+        let sockets = control_sockets(&state.path, start)?;
         let mut signals = Signals::listen()?;
         descriptors::raise_limit();
         let process = tokio::select! {
@@ -163,15 +164,15 @@ impl Process {
     async fn start(
         loaded: Loaded,
         configuration: &Configuration,
-        (state, start): (&Path, &Start),
+        (state, start): (&StateFolder, &Start),
         sockets: Vec<ControlSocket>,
         sandbox: SandboxLine,
     ) -> anyhow::Result<Self> {
         let config = loaded.config;
-        let mut ids = SecretIds::of(state).context("the ids of secrets")?;
+        let mut ids = SecretIds::of(&state.path).context("the ids of secrets")?;
         let (digest, text) = (ids.digest(&loaded.digest), ids.text(&loaded.text));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let reloads = ReloadsNow::new(Reloads::of(state, &digest));
+        let reloads = ReloadsNow::new(Reloads::of(&state.path, &digest));
         let plan = Plan::new(&config, &interface_addresses);
         let counts = handler_metrics();
         let requests = &counts.requests;
@@ -410,6 +411,9 @@ impl Process {
     /// Does everything that may fail before a configuration is put into use.
     async fn make_ready(&self, loaded: Loaded) -> Result<Ready, NotReloaded> {
         let Loaded { config, text, .. } = loaded;
+        if let Some(why) = self.observed.load().state().refuses(&config) {
+            return Err(NotReloaded::Refused(anyhow!(why)));
+        }
         let text = self.ids.text(&text);
         let data = &self.data;
         let plan = Plan::new(&config, &interface_addresses);
@@ -464,8 +468,9 @@ impl Process {
         noted.map_err(|ended| NotReloaded::Broken(ended.into()))?;
         let mut opened = None;
         if let Some(new) = data {
+            let before = Arc::clone(&self.data.deployment);
             let has_new_zones = {
-                let before = &self.data.deployment.zones;
+                let before = &before.zones;
                 let mut zones = new.deployment.zones.all().iter();
                 zones.any(|zone| before.get(zone.apex()).is_none())
             };
@@ -488,6 +493,7 @@ impl Process {
                 });
             }
             self.observed.store(Arc::clone(&self.data.observed));
+            log_zones(&before.zones, &deployment.zones);
             opened = Some(new.opened);
         }
         let past = StoredPast::of_data(&self.data, &config, &self.observed, &self.wishes.0, &clock);

@@ -11,6 +11,7 @@ use ops::metrics::Sample;
 use ops::watch::FileWatch;
 use ring::rand::{SecureRandom, SystemRandom};
 use writer::change_of_corefile;
+use zone::ZoneSet;
 use zone::journal::serial_files::write_durably;
 
 /// The file in the state folder that holds the digest.
@@ -112,6 +113,25 @@ impl Reloads {
             let labels = ["sha512", &used.digest];
             out.push(Sample::new(m::RELOAD_VERSION, &labels, 1.0));
         }
+    }
+}
+
+/// Logs the zones that come and go with a reload.
+pub(crate) fn log_zones(before: &ZoneSet, after: &ZoneSet) {
+    let only = |of: &ZoneSet, other: &ZoneSet| {
+        let only = of.all().iter().filter(|it| other.get(it.apex()).is_none());
+        let only: Vec<String> = only.map(|zone| zone.apex().to_string()).collect();
+        only.join(" ")
+    };
+    let (added, removed) = (only(after, before), only(before, after));
+    if !added.is_empty() {
+        tracing::info!(zones = added, "the Corefile has new zones");
+    }
+    if !removed.is_empty() {
+        tracing::warn!(
+            zones = removed,
+            "the Corefile has these zones no more: they are not answered, and the store keeps their history"
+        );
     }
 }
 

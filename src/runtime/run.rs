@@ -15,6 +15,7 @@ use crate::runtime::archiver::archive_folders;
 use crate::runtime::banner::PidFile;
 use crate::runtime::process::Process;
 use crate::runtime::sandbox::{self, Places};
+use crate::runtime::state_folder::StateFolder;
 
 /// `run`.
 ///
@@ -22,7 +23,7 @@ use crate::runtime::sandbox::{self, Places};
 /// When the configuration, a socket or the state folder is not usable, or when a part failed.
 pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Result<(), Failure> {
     let loaded = load(configuration)?;
-    let state = &state.folder_with(&loaded.config);
+    let configured = state.folder_with(&loaded.config);
     let mut errors = loaded
         .config
         .servers
@@ -34,14 +35,16 @@ pub fn run(configuration: &Configuration, state: &State, start: &Start) -> Resul
     // The state folder holds names of all tenants, and the control socket takes orders.
     umask(Mode::RWXG | Mode::RWXO);
     let _pid_file = start.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let state = &StateFolder::choose(&configured, &loaded.config);
     // Before there is a thread that could be left out, and before anything is heard from others.
     let sandbox = match start.no_sandbox {
         true => sandbox::left_out(),
         false => {
-            Journal::create_folder(state).map_err(|error| Failure::unusable(error.to_string()))?;
+            Journal::create_folder(&state.path)
+                .map_err(|error| Failure::unusable(error.to_string()))?;
             let notes: Vec<PathBuf> = note_folders(&loaded.config).into_iter().collect();
             sandbox::enter(&Places {
-                state,
+                state: &state.path,
                 pidfile: start.pidfile.as_deref(),
                 read_socket: start.read_socket.as_deref(),
                 notes: &notes,

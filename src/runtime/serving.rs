@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -44,6 +43,7 @@ use crate::runtime::notes::{Notebooks, PreparedNotes};
 use crate::runtime::observed::{Observed, ObservedParts};
 use crate::runtime::reused_handlers::ReusableBlocks;
 use crate::runtime::startup_gate::{Gate, Gates};
+use crate::runtime::state_folder::StateFolder;
 use crate::runtime::status::ListeningNow;
 
 /// The sockets of one address.
@@ -145,7 +145,7 @@ impl Serving {
     pub(crate) fn observe(
         &self,
         deployment: &Arc<Deployment>,
-        state: &Path,
+        state: &StateFolder,
         sandbox: SandboxLine,
     ) -> Arc<Observed> {
         Arc::new(Observed::new(

@@ -32,6 +32,7 @@ use zone::{
 
 use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{Holds, Orders};
+use crate::runtime::problem_log::log_problems;
 use crate::runtime::troubles::{PeerAhead, Troubles};
 
 /// The journal as the pipeline's store.
@@ -597,9 +598,7 @@ impl Observer for Ears {
     }
 
     fn problems(&self, all: &mut dyn Iterator<Item = &Problem>, new: &[Problem]) {
-        for problem in new {
-            tracing::warn!("{problem}");
-        }
+        log_problems(new);
         let texts: Vec<String> = all.map(ToString::to_string).collect();
         self.metrics
             .counts

@@ -252,30 +252,42 @@ impl<'a> Kubelet<'a> {
     /// Puts the volumes where the container has them; gives these places.
     fn mount_volumes(&self, pod: &Value) -> Vec<String> {
         let spec = &pod["spec"];
-        let mut places = Vec::new();
+        let mut folders: BTreeMap<&str, PathBuf> = BTreeMap::new();
         for volume in items(&spec["volumes"]) {
             let folder = self.volume_folder(pod, volume);
             fs::create_dir_all(&folder).expect("it can be made");
             if let Some(files) = self.files(pod, volume).expect("they are there") {
                 self.write(&folder, &files);
             }
-            let mounts = items(&spec["containers"][0]["volumeMounts"]);
-            for mount in mounts.filter(|it| it["name"] == volume["name"]) {
-                let place = text(&mount["mountPath"]);
-                let mode = if mount["readOnly"] == true {
-                    "ro"
-                } else {
-                    "rw"
-                };
-                fs::create_dir_all(place).expect("it can be made");
-                run(Command::new("mount")
-                    .args(["--bind", "--options", mode])
-                    .arg(&folder)
-                    .arg(place));
-                places.push(place.to_owned());
-            }
+            folders.insert(text(&volume["name"]), folder);
+        }
+        let mut mounts: Vec<&Value> = items(&spec["containers"][0]["volumeMounts"]).collect();
+        mounts.sort_by_key(|mount| text(&mount["mountPath"]));
+        let mut places: Vec<(&str, &Path)> = Vec::new();
+        for mount in mounts {
+            let (place, folder) = (text(&mount["mountPath"]), &folders[text(&mount["name"])]);
+            let mode = if mount["readOnly"] == true {
+                "ro"
+            } else {
+                "rw"
+            };
+            // A place in another volume is made there: that may be read-only.
+            let inside = places.iter().find_map(|(above, folder)| {
+                let below = Path::new(place).strip_prefix(above).ok()?;
+                Some(folder.join(below))
+            });
+            let point = inside.unwrap_or_else(|| PathBuf::from(place));
+            fs::create_dir_all(point).expect("it can be made");
+            run(Command::new("mount")
+                .args(["--bind", "--options", mode])
+                .arg(folder)
+                .arg(place));
+            places.push((place, folder));
         }
         places
+            .iter()
+            .map(|(place, _)| (*place).to_owned())
+            .collect()
     }
 
     /// Where the content of a volume is.
@@ -337,7 +349,8 @@ impl<'a> Kubelet<'a> {
     fn write(&self, folder: &Path, files: &Files) {
         for entry in fs::read_dir(folder).expect("it is there") {
             let entry = entry.expect("it can be read");
-            if !files.contains_key(entry.file_name().to_string_lossy().as_ref()) {
+            let is_file = entry.path().is_file();
+            if is_file && !files.contains_key(entry.file_name().to_string_lossy().as_ref()) {
                 fs::remove_file(entry.path()).expect("it is ours");
             }
         }

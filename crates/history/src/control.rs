@@ -215,6 +215,12 @@ fn connect(state: &Path) -> Option<Result<UnixStream, Refused>> {
     }
 }
 
+/// Whether a server runs, by its state folder or its socket.
+#[must_use]
+pub fn is_served(state: &Path) -> bool {
+    connect(state).is_some()
+}
+
 /// Asks a running server by its state folder or its socket; `None` when none is running.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ mod watched;
 mod why;
 
 pub use answer::{Follow, OrderText, Question, Request, answer};
-pub use control::{ControlSocket, PastNow, Refused, Rights, ask, serve_control};
+pub use control::{ControlSocket, PastNow, Refused, Rights, ask, is_served, serve_control};
 pub use error::{AuditError, Fault, Output, SCHEMA};
 pub use evidence::{
     FileEntry, FileVerdict, Manifest, ManifestError, Note, NoteError, NotedZone, SignedNote,

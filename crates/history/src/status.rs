@@ -339,11 +339,7 @@ pub(super) fn write(
         writeln!(out, "{}", listener_text(line))?;
     }
     for line in &status.sources {
-        let state = match (line.synced, line.stale_since_ms) {
-            (_, Some(since)) => format!("STALE since {}", TimeText(since)),
-            (true, None) => "in sync".to_owned(),
-            (false, None) => "not listed yet".to_owned(),
-        };
+        let state = source_state(line);
         let counts: Vec<String> = line
             .objects
             .iter()
@@ -366,6 +362,16 @@ pub(super) fn write(
         writeln!(out, "problem {}", printable(problem))?;
     }
     Ok(())
+}
+
+/// How a source stands, in words.
+fn source_state(line: &SourceLine) -> String {
+    match (line.synced, line.stale_since_ms) {
+        (true, Some(since)) => format!("STALE since {}", TimeText(since)),
+        (true, None) => "in sync".to_owned(),
+        (false, Some(since)) => format!("not listed yet, FAILS since {}", TimeText(since)),
+        (false, None) => "not listed yet".to_owned(),
+    }
 }
 
 /// The lines of a zone, with those of its secondaries.

@@ -134,6 +134,21 @@ problem shop.yaml:3: unclosed bracket
         asked(&past, Request::Status, Output::Text).as_deref(),
         Ok(want)
     );
+    for (synced, stale_since_ms, want) in [
+        (true, None, "in sync"),
+        (false, None, "not listed yet"),
+        (
+            false,
+            Some(THIRD_MS),
+            "not listed yet, FAILS since 2026-11-21T14:00:02.000Z",
+        ),
+    ] {
+        let status = past.status.as_mut().unwrap();
+        status.sources[0].synced = synced;
+        status.sources[0].stale_since_ms = stale_since_ms;
+        let said = asked(&past, Request::Status, Output::Text).unwrap();
+        assert!(said.contains(&format!("source shop: {want} (")), "{said}");
+    }
     let json = |request| asked(&past, request, Output::Json).expect("it is answered");
     let read = |request| serde_json::from_str::<Status>(&json(request)).ok();
     assert_eq!(read(Request::Status), past.status);

@@ -121,7 +121,7 @@ declare_metrics! {
     SECONDARY_SERIAL Gauge "zonewright_secondary_serial" ["zone", "secondary"] "Serial that the secondary transferred last; absent until its first transfer";
     SECONDARY_LAG_VERSIONS Gauge "zonewright_secondary_lag_versions" ["zone", "secondary"] "Versions that the secondary is behind";
     SECONDARY_SILENT_SECONDS Gauge "zonewright_secondary_silent_seconds" ["zone", "secondary"] "Seconds since the secondary asked for the SOA or a transfer, or since it is configured; a secondary asks at each refresh even if nothing changes";
-    SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Age in seconds of the oldest version that the secondary has not transferred";
+    SECONDARY_LAG_SECONDS Gauge "zonewright_secondary_lag_seconds" ["zone", "secondary"] "Age in seconds of the oldest version that the secondary has not transferred; the time before the start of this server does not count";
     HISTORY_API_REQUESTS Counter "zonewright_history_api_requests" ["endpoint", "result"] "Requests to history_api: ok, wrong, unknown, failed, unauthenticated, forbidden, limited, unavailable; endpoint is `none` for those that reach none";
     HISTORY_API_REVIEWS Counter "zonewright_history_api_reviews" ["review", "outcome"] "Reviews of tokens and of rights (access) by the API server: allowed, denied, failed (nobody reads then)";
     HISTORY_API_REFUSED Counter "zonewright_history_api_refused" ["reason"] "Connections to history_api that were not served or closed early: limit, handshake";
@@ -148,6 +148,7 @@ declare_metrics! {
     START_TIME Gauge "process_start_time_seconds" [] "Time at which the process started, in seconds since 1970";
     RELOAD_FAILED Counter "coredns_reload_failed" [] "Reloads that failed because of a problem in the Corefile";
     RELOAD_VERSION Gauge "coredns_reload_version_info" ["hash", "value"] "1, labelled with the digest of the Corefile that was loaded last; absent before the first reload";
+    STATE_TEMPORARY Gauge "zonewright_state_temporary" [] "1 if the state folder could not be written at the start and a temporary one is in use";
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Size of the store's files in bytes";
 }
 

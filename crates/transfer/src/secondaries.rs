@@ -108,7 +108,8 @@ impl Lag {
 
 impl SecondaryStatus {
     /// The distance to a version. A secondary without a version is behind since it was configured. If its version is
-    /// older than the history, it is behind since the start of the history or longer.
+    /// older than the history, it is behind since the start of the history or longer. The time before it was configured in this
+    /// run does not count: it could not transfer anything then.
     #[must_use]
     pub fn lag(&self, version: &Version) -> Lag {
         let Some(serial) = self.serial else {
@@ -123,10 +124,11 @@ impl SecondaryStatus {
             Some(missing) => history.get(history.len() - missing),
             None => history.front(),
         };
-        let since_ms = oldest.map(|step| step.time_ms);
+        let configured_ms = millis(self.since);
+        let since_ms = oldest.map(|step| step.time_ms.max(configured_ms));
         Lag {
             versions: missing.map(|missing| missing as u64),
-            since_ms: since_ms.or_else(|| missing.is_none().then(|| millis(self.since))),
+            since_ms: since_ms.or_else(|| missing.is_none().then_some(configured_ms)),
         }
     }
 
@@ -465,7 +467,8 @@ mod tests {
             let next = contents("z.", 60, &[&format!("a A 192.0.2.{serial}")]);
             publish(&zone, serial, &next);
         }
-        assert_eq!(lag(&of, &zone), (Some(2), 59_992), "as old as version 8");
+        // Version 8 was made before the secondary was configured: no server ran then.
+        assert_eq!(lag(&of, &zone), (Some(2), 55_000));
         let current = zone.current().unwrap();
         for (has, lacks) in [(9, Some(0)), (8, Some(1)), (7, Some(2)), (6, None)] {
             assert_eq!(current.behind(Serial::decode(has)), lacks, "{has}");

@@ -11,7 +11,7 @@ use ::zone::gate::Share;
 use ::zone::{Zone, ZoneSet};
 use kubernetes::facts::{ClientPods, Dirty, HeadlessServices, SeenNamespaces, State};
 use kubernetes::schema::{
-    Problem, Rooms, import_is_cut, records_of_import, records_of_service, service_is_cut,
+    Asked, Problem, Rooms, import_is_cut, records_of_import, records_of_service, service_is_cut,
 };
 use provenance::{FactKey, Kind, ObjectKey};
 
@@ -279,8 +279,8 @@ impl Cluster {
         }
     }
 
-    /// The age of an object, and the number of records for which it asks. 0 if it is hidden.
-    fn asks(&self, FactKey { kind, key }: &FactKey) -> (u64, usize) {
+    /// The age of an object, and the records for which it asks. None if it is hidden.
+    fn asks(&self, FactKey { kind, key }: &FactKey) -> (u64, Asked) {
         let (state, plan) = (&self.state, &self.plan);
         let limits = &plan.limits;
         let asked = match kind {
@@ -445,7 +445,7 @@ impl Cluster {
             return;
         };
         let now = |key: &ObjectKey| {
-            let has_room = !self.rooms.is_beyond(Kind::Service, key);
+            let has_room = !self.rooms.lacks_endpoints(Kind::Service, key);
             let service = self.plan.headless_service(&self.state, key);
             (key.clone(), service.filter(|_| has_room))
         };

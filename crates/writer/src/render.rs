@@ -17,7 +17,7 @@ use crate::overlay::{Layer, merge};
 use crate::plan::{ClusterPlan, ZonePlan};
 use crate::zone_edit::{WholeCauses, ZoneDraft, ZoneEdit, narrowed_draft, nodes_of};
 use dns::{Name, Record};
-use kubernetes::facts::{Concerns, Dirty, PodAddress, Service, ServiceForm, State};
+use kubernetes::facts::{Concerns, Dirty, EndpointSlice, PodAddress, Service, ServiceForm, State};
 use kubernetes::schema::{
     Claim, Concerned, Owners, Problem, Rooms, has_cluster_ip, pod_name, pod_record, pointers,
     render_service, service_name, soa,
@@ -171,10 +171,19 @@ impl<'a> Renderer<'a> {
         (!self.rooms.is_beyond(Kind::Service, key)).then_some(service)
     }
 
-    /// Reports an object that has no room in its namespace.
+    /// The slices of a Service, if there is room for its endpoints.
+    pub(super) fn slices_of(
+        &self,
+        key: &'a ObjectKey,
+    ) -> impl Iterator<Item = &'a EndpointSlice> + Clone + use<'a> {
+        let has_room = !self.rooms.lacks_endpoints(Kind::Service, key);
+        let slices = self.state.slices_of(key);
+        slices.filter(move |_| has_room)
+    }
+
+    /// Reports an object of which something has no room in its namespace.
     pub(super) fn note_beyond(&mut self, object: FactKey) {
-        if self.rooms.is_beyond(object.kind, &object.key) {
-            let message = self.rooms.complaint(&object.key);
+        if let Some(message) = self.rooms.complaint(object.kind, &object.key) {
             self.note(object.clone(), vec![Problem { object, message }]);
         }
     }
@@ -249,7 +258,7 @@ impl<'a> Renderer<'a> {
         let Some(service) = self.exposed(key) else {
             return Vec::new();
         };
-        let slices = self.state.slices_of(&service.key);
+        let slices = self.slices_of(&service.key);
         let rendered = render_service(service, slices, apex, self.plan.ttl, &self.plan.limits);
         self.note(Kind::Service.of(key), rendered.problems);
         let slices = self.state.slices_of(&service.key);
@@ -277,7 +286,11 @@ impl<'a> Renderer<'a> {
             .holders(address)
             .iter()
             .filter_map(|key| self.exposed(key))
-            .map(|service| (service, self.state.slices_of(&service.key)))
+            .filter(|service| {
+                let lacks_endpoints = self.rooms.lacks_endpoints(Kind::Service, &service.key);
+                !lacks_endpoints || has_cluster_ip(service, address)
+            })
+            .map(|service| (service, self.slices_of(&service.key)))
             .collect();
         let home = self.plan.forward.first();
         let is_cluster_ip = { holders.iter() }.any(|(it, _)| has_cluster_ip(it, address));

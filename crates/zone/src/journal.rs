@@ -94,7 +94,7 @@ use garbage::Garbage;
 use head::Head;
 use large_steps::LargeStepJob;
 use reopening::Reopening;
-use repair::{StateDir, create_folder};
+use repair::{StateDir, create_folder, is_locked, probe_folder};
 use scan::scan;
 use segment::Segments;
 use segment_objects::NoObjects;
@@ -326,6 +326,20 @@ impl Journal {
     /// [`OpenError`] when it is a file, or cannot be created.
     pub fn create_folder(dir: &Path) -> Result<(), OpenError> {
         create_folder(dir)
+    }
+
+    /// Tests whether the state folder can be written: 1 MiB for a moment. It is created if it does not exist.
+    ///
+    /// # Errors
+    /// [`OpenError`] when it is a file, or cannot be created or written.
+    pub fn probe(dir: &Path) -> Result<(), OpenError> {
+        probe_folder(dir)
+    }
+
+    /// Whether a process uses the folder.
+    #[must_use]
+    pub fn is_locked(dir: &Path) -> bool {
+        is_locked(dir)
     }
 
     /// Opens the state folder, creating it if it does not exist.

@@ -12,6 +12,7 @@ use dns::{Name, Rdata, Record, Rtype};
 use crate::facts::{
     Endpoint, EndpointSlice, ImportForm, Port, Service, ServiceForm, ServiceImport, SliceForm,
 };
+use crate::schema::Asked;
 
 /// The most records of an RRset, of a Service and of a namespace. Each is at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +23,8 @@ pub struct RecordLimits {
     /// The most records of a Service or ServiceImport in a zone. Endpoints are left out from the end: of the slices by
     /// name, of the endpoints by their order in the slice.
     pub service: usize,
-    /// The most records of a namespace in a zone, counted before those of its RRsets are limited. The oldest objects have
-    /// room.
+    /// The most records of a namespace in a zone, counted before those of its RRsets are limited. The own names of objects have
+    /// room before endpoints, and the oldest objects first.
     pub namespace: usize,
 }
 
@@ -144,13 +145,13 @@ pub fn import_is_cut<'a>(
     exceeds(limits.service.saturating_sub(own), slices, is_headless)
 }
 
-/// The number of records for which a Service asks in a zone of the cluster or outside, at most `limits.service`.
+/// The records for which a Service asks in a zone of the cluster or outside, at most `limits.service`.
 #[must_use]
 pub fn records_of_service<'a>(
     service: &Service,
     slices: impl Iterator<Item = &'a EndpointSlice>,
     limits: &RecordLimits,
-) -> usize {
+) -> Asked {
     let is_headless = service.form == ServiceForm::Headless;
     let own = own_records(&service.form, &service.ports);
     let inside = match service.form {
@@ -164,7 +165,7 @@ pub fn records_of_service<'a>(
         let of_hosts = external.hosts.len().saturating_mul(1 + named.count());
         external.all_addresses().count() + records_of_ports(&service.ports) + of_hosts
     });
-    inside.max(outside).min(limits.service)
+    asked(own.max(outside), inside.max(outside), limits)
 }
 
 /// As [`records_of_service`], for a ServiceImport.
@@ -173,11 +174,20 @@ pub fn records_of_import<'a>(
     import: &ServiceImport,
     slices: impl Iterator<Item = &'a EndpointSlice>,
     limits: &RecordLimits,
-) -> usize {
+) -> Asked {
     let is_headless = import.form == ImportForm::Headless;
     let own = own_records_of_import(&import.form, &import.ports);
     let all = own.saturating_add(records_of_slices(slices, is_headless));
-    all.min(limits.service)
+    asked(own, all, limits)
+}
+
+/// The shares of all records of an object.
+fn asked(own: usize, all: usize, limits: &RecordLimits) -> Asked {
+    let own = own.min(limits.service);
+    Asked {
+        own,
+        endpoints: all.min(limits.service).saturating_sub(own),
+    }
 }
 
 /// The number of records for which the endpoints of slices ask. An endpoint with a host name has one.

@@ -35,7 +35,7 @@ pub use parse_name::{
 };
 pub use pod::{pod_address, pod_name, pod_record};
 pub use reverse::{has_cluster_ip, pointers};
-pub use room::Rooms;
+pub use room::{Asked, Rooms};
 pub use service::{render_service, service_name};
 
 use std::fmt;

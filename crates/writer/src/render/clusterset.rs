@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use dns::{Name, Record, Rtype};
-use kubernetes::facts::{Dirty, ImportForm, ServiceImport};
+use kubernetes::facts::{Dirty, EndpointSlice, ImportForm, ServiceImport};
 use kubernetes::schema::{Claim, has_own_address, import_pointers, render_import, service_name};
 use provenance::{Kind, ObjectKey};
 use zone::Node;
@@ -17,6 +17,16 @@ impl<'a> Renderer<'a> {
     fn exposed_import(&self, key: &ObjectKey) -> Option<&'a ServiceImport> {
         let import = self.plan.sees_import(self.state, key)?;
         (!self.rooms.is_beyond(Kind::ServiceImport, key)).then_some(import)
+    }
+
+    /// The slices of an import, if there is room for its endpoints.
+    fn slices_of_import(
+        &self,
+        key: &'a ObjectKey,
+    ) -> impl Iterator<Item = &'a EndpointSlice> + Clone + use<'a> {
+        let has_room = !self.rooms.lacks_endpoints(Kind::ServiceImport, key);
+        let slices = self.state.slices_of_import(key);
+        slices.filter(move |_| has_room)
     }
 
     /// Renders an import into every clusterset zone.
@@ -38,7 +48,7 @@ impl<'a> Renderer<'a> {
         let Some(import) = self.exposed_import(key) else {
             return Vec::new();
         };
-        let slices = self.state.slices_of_import(&import.key);
+        let slices = self.slices_of_import(&import.key);
         let rendered = render_import(import, slices, apex, self.plan.ttl, &self.plan.limits);
         self.note(Kind::ServiceImport.of(key), rendered.problems);
         nodes_of(rendered.records, apex)
@@ -54,7 +64,12 @@ impl<'a> Renderer<'a> {
             .import_holders(address)
             .iter()
             .filter_map(|key| self.exposed_import(key))
-            .map(|import| (import, self.state.slices_of_import(&import.key)))
+            .filter(|import| {
+                let lacks_endpoints =
+                    { self.rooms }.lacks_endpoints(Kind::ServiceImport, &import.key);
+                !lacks_endpoints || has_own_address(import, address)
+            })
+            .map(|import| (import, self.slices_of_import(&import.key)))
             .collect();
         let claims = holders
             .iter()

@@ -67,7 +67,7 @@ impl<'a> Renderer<'a> {
     ) -> Option<Vec<Node>> {
         let base = external_name(key, apex).ok()?;
         if let Some(service) = self.named_outside(key) {
-            let slices = self.state.slices_of(&service.key);
+            let slices = self.slices_of(&service.key);
             let rendered = render_external(
                 service,
                 slices,

@@ -40,7 +40,7 @@ pub enum OpenError {
         dir: PathBuf,
     },
     /// The folder cannot be written, created or read.
-    #[error("the state folder {} cannot be used, {doing} failed: {source}; make it writable for this user, or give another folder with --state", dir.display())]
+    #[error("the state folder {} cannot be used, {doing} failed: {source}; make room or make it writable for this user, or give another folder with --state", dir.display())]
     Unusable {
         /// The folder.
         dir: PathBuf,

@@ -36,8 +36,10 @@ const OPENS_WITHOUT_SNAPSHOT: u32 = 5;
 /// After this many of them, the database is moved aside.
 const OPENS_WITHOUT_DATABASE: u32 = 10;
 /// Files that may be in a new folder.
-const HARMLESS: [&str; 4] = [LOCK_FILE, FORMAT_NEXT, "control.sock", "lost+found"];
-/// The bytes written to find out whether the disk is full.
+const HARMLESS: [&str; 5] = [LOCK_FILE, FORMAT_NEXT, PROBE, "control.sock", "lost+found"];
+/// The file that is written to find out whether the disk is full.
+const PROBE: &str = "probe";
+/// Its bytes.
 const PROBE_OCTETS: usize = 1 << 20;
 
 /// A folder that is ours and locked.
@@ -59,6 +61,35 @@ pub(super) fn create_folder(path: &Path) -> Result<(), OpenError> {
         doing: "creating it",
         source,
     })
+}
+
+/// Creates the folder if it is not there, and tests whether it can be written.
+pub(super) fn probe_folder(path: &Path) -> Result<(), OpenError> {
+    create_folder(path)?;
+    probe(path).map_err(|source| OpenError::Unusable {
+        dir: path.to_owned(),
+        doing: "writing to it",
+        source,
+    })
+}
+
+/// Tests whether the disk is full, because a full disk must not look like damage.
+fn probe(dir: &Path) -> io::Result<()> {
+    let path = dir.join(PROBE);
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(&vec![0x5a; PROBE_OCTETS])?;
+        file.sync_all()
+    });
+    let removed = fs::remove_file(&path);
+    written.and(removed)
+}
+
+/// Whether a process uses the folder.
+pub(super) fn is_locked(path: &Path) -> bool {
+    match File::open(path.join(LOCK_FILE)) {
+        Ok(file) => matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+        Err(_) => false,
+    }
 }
 
 impl StateDir {
@@ -216,7 +247,7 @@ impl StateDir {
 
     /// Moves sled's index files and its settings away.
     fn move_snapshots(&self, notes: &mut Vec<String>) -> io::Result<()> {
-        self.probe()?;
+        probe(&self.path)?;
         let database = self.database();
         let files = files_named(&database, |name| {
             name.starts_with("snap.") || name == "conf"
@@ -240,7 +271,7 @@ impl StateDir {
     }
 
     fn move_database(&self, keep: Keep, notes: &mut Vec<String>) -> io::Result<Option<PathBuf>> {
-        self.probe()?;
+        probe(&self.path)?;
         let database = self.database();
         if !database.exists() {
             return Ok(None);
@@ -257,17 +288,6 @@ impl StateDir {
             aside.display()
         ));
         Ok(Some(aside))
-    }
-
-    /// Tests whether the disk is full, because a full disk must not look like damage.
-    fn probe(&self) -> io::Result<()> {
-        let path = self.path.join("probe");
-        let written = File::create(&path).and_then(|mut file| {
-            file.write_all(&vec![0x5a; PROBE_OCTETS])?;
-            file.sync_all()
-        });
-        let removed = fs::remove_file(&path);
-        written.and(removed)
     }
 
     /// Creates a folder for damaged files, and removes the oldest but one if there are too many.

@@ -54,5 +54,7 @@ fn a_folder_that_cannot_be_made_is_refused_with_the_reason() {
         text.contains("cannot be used, creating it failed"),
         "{text}"
     );
-    assert!(text.ends_with("make it writable for this user, or give another folder with --state"));
+    assert!(text.ends_with(
+        "make room or make it writable for this user, or give another folder with --state"
+    ));
 }
