@@ -18,6 +18,7 @@ pub(crate) mod pages;
 pub(crate) mod progress;
 pub(crate) mod render;
 pub(crate) mod state_copy;
+mod state_files;
 pub(crate) mod stopped;
 pub(crate) mod terminal;
 pub(crate) mod verify;
