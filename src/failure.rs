@@ -41,6 +41,11 @@ impl Failure {
         }
     }
 
+    /// Whether the history does not tell what was asked.
+    pub(crate) const fn is_not_known(&self) -> bool {
+        self.code == 3
+    }
+
     /// Prints it to standard error; gives the exit code.
     #[must_use]
     pub fn report(self) -> ExitCode {

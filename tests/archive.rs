@@ -282,6 +282,9 @@ impl<A: Archive> Archiving<A> {
         server.terminate(START);
         // Without a server the state folder knows where the archive is.
         self.expect_all();
+        self.archive.go_away();
+        self.expect_unknown();
+        self.archive.come_back();
         self.resume();
         self.damage();
         let mut server = self.start();
@@ -318,6 +321,34 @@ impl<A: Archive> Archiving<A> {
             is_done.then_some(())
         });
         self.expect_all();
+    }
+
+    /// While the archive is away, what it has is not known: no damage, and no answer from elsewhere. A server may have it in
+    /// memory.
+    fn expect_unknown(&self) {
+        let oldest = format!("{ZONE}@{}", self.versions[0].0);
+        let newest = self.versions.last().unwrap().0.to_string();
+        let away = format!(
+            "the archive {} cannot be read, and serials ",
+            self.archive.url()
+        );
+        for args in [
+            &["show", &oldest][..],
+            &["blame", &oldest],
+            &["diff", ZONE, &self.versions[0].0.to_string(), &newest],
+            &["log", ZONE],
+        ] {
+            let output = self.run(args);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{args:?}: {error}");
+            assert!(error.contains(&away), "{args:?}: {error}");
+        }
+        let verified = self.run(&["verify", ZONE]);
+        let text = String::from_utf8_lossy(&verified.stdout);
+        assert_eq!(verified.status.code(), Some(3), "{text}");
+        let unknown = format!("{ZONE}: NOT KNOWN: {away}");
+        assert!(text.contains(&unknown), "{text}");
+        assert!(text.contains("what could be checked is good; "), "{text}");
     }
 
     /// The verdict of `verify` with these arguments.
@@ -387,7 +418,9 @@ impl<A: Archive> Archiving<A> {
             let text = String::from_utf8_lossy(&verified.stdout).into_owned();
             assert_eq!(verified.status.code(), Some(1), "{text}");
             assert!(
-                text.contains("BROKEN") && text.contains(&name),
+                text.contains("BROKEN")
+                    && text.contains(&name)
+                    && text.contains(" of cluster.local, is damaged: "),
                 "{at}: {text}"
             );
         }
@@ -404,7 +437,11 @@ impl<A: Archive> Archiving<A> {
         );
         let shown = self.run(&["show", &format!("{ZONE}@{}", self.versions[0].0)]);
         let text = String::from_utf8_lossy(&shown.stderr).into_owned();
-        assert!(!shown.status.success() && text.contains(&name), "{text}");
+        assert_eq!(shown.status.code(), Some(1), "{text}");
+        let oldest = self.versions[0].0;
+        let lost = format!("of the archive, with serials {oldest} to ");
+        assert!(text.contains(&name) && text.contains(&lost), "{text}");
+        assert!(!text.contains("the store"), "{text}");
         fs::rename(&aside, &first).unwrap();
         fs::write(&first, sound).unwrap();
         self.expect_all();

@@ -423,3 +423,227 @@ fn a_key_or_a_file_that_cannot_be_used_is_refused() {
         "nothing is written with a key that is none"
     );
 }
+
+/// The answer of `verify` with these arguments: its exit code, and what it says.
+fn verified(site: &Site, args: &[&str]) -> (Option<i32>, String) {
+    let output = run(site, &zonewright(), &[&["verify"][..], args].concat());
+    (output.status.code(), said(&output))
+}
+
+#[test]
+fn a_changed_octet_of_any_file_of_a_state_folder_is_named() {
+    let site = with_history(3);
+    let mut server = site.start_answering();
+    site.ask(&[
+        "freeze",
+        "cluster.local",
+        "--for",
+        "1h",
+        "--reason",
+        "an audit",
+    ]);
+    server.terminate(START);
+    for args in [
+        &["--state", "state"][..],
+        &["--state", "state", "--read-only"],
+    ] {
+        let (code, text) = verified(&site, args);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(!text.contains("mark:"), "{text}");
+    }
+    let mut random = fastrand::Rng::with_seed(fuzz::seed());
+    for (file, code) in [
+        ("format", 2),
+        ("serials", 1),
+        ("newest", 3),
+        ("orders", 1),
+        ("corefile", 1),
+        ("corefile.key", 1),
+        ("incarnation", 1),
+    ] {
+        let path = site.path(&format!("state/{file}"));
+        let good = fs::read(&path).expect("it was written");
+        let was = fs::metadata(&path).and_then(|it| it.modified());
+        for round in 0..6 {
+            // White space at the end says nothing.
+            let (at, bit) = (random.usize(..good.len() - 1), random.u8(..8));
+            let mut flipped = good.clone();
+            flipped[at] ^= 1 << bit;
+            fs::write(&path, &flipped).expect("it can be written");
+            let what = format!("round {round}, byte {at} of {file}, bit {bit}");
+            let args: &[&str] = match round % 2 {
+                0 => &["--state", "state"],
+                _ => &["--state", "state", "--read-only"],
+            };
+            let (found, text) = verified(&site, args);
+            let name_of_sum = file == "orders" && !text.contains("orders");
+            if name_of_sum || file == "format" && found == Some(0) {
+                // The name of the checksum's field, which has no meaning alone; the layout before, which is written anew.
+                assert_eq!(found, Some(0), "{what}: {text}");
+                continue;
+            }
+            assert_eq!(found, Some(code), "{what}: {text}");
+            assert!(text.contains(file), "{what}: {text}");
+        }
+        fs::write(&path, &good).expect("it can be written");
+        let opened = fs::File::options().append(true).open(&path);
+        let opened = opened.expect("it can be opened");
+        opened
+            .set_modified(was.expect("it has a time"))
+            .expect("it can be set");
+    }
+    let (code, text) = verified(&site, &["--state", "state"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("mark:"), "{text}");
+}
+
+#[test]
+fn without_the_file_newest_it_is_not_known_whether_later_versions_were_announced() {
+    let site = with_history(3);
+    let mut server = site.start_answering();
+    let known = crate::support::wire::serial(site.dns, "cluster.local.").expect("it answers");
+    site.manifest(
+        "late.yaml",
+        &crate::support::product::cluster_ip("late", 90, 80),
+    );
+    let serial = site.new_serial(&mut server, "cluster.local.", known);
+    server.kill();
+    let (code, text) = verified(&site, &["cluster.local", "--state", "state"]);
+    assert_eq!(code, Some(0), "{text}");
+    let newest = site.path("state/newest");
+    let sound = fs::read(&newest).expect("it was written");
+    fs::remove_file(&newest).expect("it is there");
+    for why in ["is missing", "is empty"] {
+        let (code, text) = verified(&site, &["cluster.local", "--state", "state"]);
+        assert_eq!(code, Some(3), "{text}");
+        let want = format!(
+            "cluster.local.: NOT KNOWN: it is not known whether versions after serial {serial} were announced, with serials up to "
+        );
+        assert!(text.contains(&want), "{text}");
+        assert!(
+            text.contains(&format!(" at most: the file newest {why}\n")),
+            "{text}"
+        );
+        assert!(
+            text.contains("what could be checked is good; 3 versions"),
+            "{text}"
+        );
+        fs::write(&newest, "").expect("it can be written");
+    }
+    let (_, text) = verified(&site, &["cluster.local", "--state", "state", "-o", "json"]);
+    let line = text.lines().next().expect("there is one");
+    let line: Value = serde_json::from_str(line).expect("it is JSON");
+    assert_eq!(line["good"], false, "{line}");
+    assert_eq!(line["faults"][0]["damage"], "unknown", "{line}");
+    // After a clean end the ceilings are exact.
+    fs::write(&newest, sound).expect("it can be written");
+    let mut server = site.start_answering();
+    site.manifest(
+        "later.yaml",
+        &crate::support::product::cluster_ip("later", 91, 80),
+    );
+    site.new_serial(&mut server, "cluster.local.", serial);
+    server.terminate(START);
+    fs::remove_file(&newest).expect("it is there");
+    let (code, text) = verified(&site, &["cluster.local", "--state", "state"]);
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn a_folder_is_verified_as_its_manifest_and_other_folders_get_the_right_command() {
+    let site = with_history(3);
+    make_keys(&site);
+    site.ask(&SIGNED);
+    let (code, text) = verified(&site, &["out"]);
+    assert_eq!(code, Some(0), "{text}");
+    let want = "manifest.json: good; signed, but the signature was not checked: --key PUBLIC.pem checks it\n";
+    assert!(text.contains(want), "{text}");
+    assert!(
+        text.contains("cluster.local.ndjson: cluster.local.: good"),
+        "{text}"
+    );
+    let (code, text) = verified(&site, &["out/", "--key", "public.pem"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("good; signed with this key"), "{text}");
+    for (target, want) in [
+        (
+            "state",
+            "state is a state folder: write zonewright verify --state state",
+        ),
+        ("./", "the folder ./ has no manifest.json"),
+        (".", "the folder . has no manifest.json"),
+        ("./Corefile", "./Corefile is no export"),
+    ] {
+        let (code, text) = verified(&site, &[target]);
+        assert_eq!(code, Some(2), "{target}: {text}");
+        assert!(text.contains(want), "{target}: {text}");
+    }
+}
+
+#[test]
+fn the_python_checker_says_what_is_wrong_in_words() {
+    if needs::lacks(&["openssl"]) {
+        return;
+    }
+    let site = with_history(3);
+    make_keys(&site);
+    site.ask(&SIGNED);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+    let check = |args: &[&str]| {
+        let output = run(
+            &site,
+            &needs::program("python3"),
+            &[&[script][..], args].concat(),
+        );
+        (output.status.code(), said(&output))
+    };
+    let log = site.ask(&["log", "cluster.local", "-n", "1", "--output", "json"]);
+    let newest: Value = serde_json::from_str(log.trim()).expect("it is JSON");
+    let noted = newest["hash"].as_str().expect("it has one").to_owned();
+    let other = "ef".repeat(32);
+    make_other_key(&site);
+    for (args, code, want) in [
+        (
+            &["out"][..],
+            0,
+            "the signature was not checked: add PUBLIC-KEY.pem",
+        ),
+        (&["out", &noted], 0, "is that of serial"),
+        (&["out", "public.pem", &noted], 0, "is that of serial"),
+        (
+            &["out", &other],
+            3,
+            "it is that of a version before them, or of another history",
+        ),
+        (
+            &["state"],
+            1,
+            "state: there is no manifest.json: name a folder",
+        ),
+        (
+            &["out", "other.pem"],
+            1,
+            "manifest.json.sig is not its signature with other.pem",
+        ),
+        (
+            &["out", "public.pem", "other.pem"],
+            1,
+            "verify-export.py FOLDER",
+        ),
+    ] {
+        let (found, text) = check(args);
+        assert_eq!(found, Some(code), "{args:?}: {text}");
+        assert!(text.contains(want), "{args:?}: {text}");
+    }
+}
+
+/// Another public key in `other.pem`.
+fn make_other_key(site: &Site) {
+    let [key, public] = ["key.pem", "public.pem"].map(|file| site.path(file));
+    let good = [&key, &public].map(|file| fs::read(file).expect("it is there"));
+    make_keys(site);
+    fs::rename(&public, site.path("other.pem")).expect("it can be moved");
+    for (file, octets) in [key, public].iter().zip(good) {
+        fs::write(file, octets).expect("it can be written");
+    }
+}

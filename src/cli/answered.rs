@@ -7,6 +7,7 @@ use history::{AuditError, Output, Question, Request, ZoneParts, answer, ask};
 use serde::de::DeserializeOwned;
 
 use crate::cli::args::Reading;
+use crate::cli::state_files::StateFiles;
 use crate::cli::stopped::{NOBODY, Stored, refused, stored_past};
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::Failure;
@@ -82,6 +83,14 @@ impl Asked {
             answer(&question, &stored.past, &NOBODY.into(), &mut text).map_err(refused)?;
         }
         Ok(text)
+    }
+
+    /// What is to be said of the files of the state folder, once a question was answered.
+    pub(crate) fn files(&mut self) -> Result<StateFiles, Failure> {
+        match &mut self.stored {
+            Some(stored) => Ok(std::mem::take(&mut stored.files)),
+            None => StateFiles::check(&self.state, true),
+        }
     }
 
     /// The parts of a history, or of all.

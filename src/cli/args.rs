@@ -320,9 +320,9 @@ pub struct CheckWanted {
 /// What is to be verified.
 #[derive(Debug, Args)]
 pub struct VerifyWanted {
-    /// Only this zone of the store. Or a file that `export --history` wrote, which needs no store: FILE.ndjson is a history,
-    /// manifest.json stands for all files of an export.
-    #[arg(value_name = "ZONE|FILE")]
+    /// Only this zone of the store. Or what `export --history` wrote, which needs no store: FILE.ndjson is a history,
+    /// manifest.json or the folder stands for all files of an export.
+    #[arg(value_name = "ZONE|FILE|FOLDER")]
     pub target: Option<String>,
     /// A hash that was noted elsewhere, as HASH or ZONE=HASH: check that it is in the history. Can be given several times.
     #[arg(long, value_name = "HASH")]

@@ -11,7 +11,7 @@ use history::{
 use ring::digest::{Context, SHA256};
 use serde_json::json;
 use zone::Hash;
-use zone::journal::{Damage, Fault};
+use zone::journal::{Damage, FORMAT_FILE, Fault};
 use zone::signing::PublicKey;
 
 use crate::cli::stopped::refused;
@@ -22,11 +22,39 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 /// The size of an Ed25519 signature, and one more, so that a longer file is seen.
 const SIGNATURE_BYTES: u64 = 65;
 
-/// Whether `verify` means a file of an export, not a zone.
-pub(crate) fn is_export(target: &str) -> bool {
-    let name = Path::new(target);
-    let ends = |end| name.extension().is_some_and(|extension| extension == end);
-    ends("ndjson") || ends("json")
+/// The file of an export that `verify` means; `None` for a zone. Of a folder that is its manifest.
+///
+/// # Errors
+/// When it is another file or folder.
+pub(crate) fn export_of(target: &str) -> Result<Option<PathBuf>, Failure> {
+    let path = Path::new(target);
+    let ends = |end| path.extension().is_some_and(|extension| extension == end);
+    if ends("ndjson") || ends("json") {
+        return Ok(Some(path.to_owned()));
+    }
+    // A zone may have the name of a file or folder that is here by chance.
+    let is_path = target.contains('/') || [".", ".."].contains(&target);
+    let manifest = path.join(MANIFEST);
+    if manifest.is_file() {
+        return Ok(Some(manifest));
+    }
+    let what = if path.join(FORMAT_FILE).is_file() {
+        format!(
+            "{target} is a state folder: write zonewright verify --state {target}, with --read-only if nothing in it may change"
+        )
+    } else if path.is_dir() && is_path {
+        format!(
+            "the folder {target} has no {MANIFEST}: name a folder that zonewright export --history wrote, or one of its files; of \
+             a state folder write zonewright verify --state FOLDER"
+        )
+    } else if path.is_file() && is_path {
+        format!(
+            "{target} is no export: name manifest.json, a history (FILE.ndjson), or their folder"
+        )
+    } else {
+        return Ok(None);
+    };
+    Err(Failure::unusable(what))
 }
 
 /// The file with the signature of a manifest.
@@ -203,7 +231,9 @@ impl CheckedManifest {
         if self.faults.is_empty() && output == Output::Text {
             let signature = match self.signature {
                 "good" => "signed with this key",
-                "unchecked" => "signed; --key FILE checks the signature",
+                "unchecked" => {
+                    "signed, but the signature was not checked: --key PUBLIC.pem checks it"
+                }
                 _ => "not signed",
             };
             writeln!(out, "{file}: good; {signature}")?;

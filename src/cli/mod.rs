@@ -19,6 +19,7 @@ pub(crate) mod progress;
 pub(crate) mod render;
 pub(crate) mod rights;
 pub(crate) mod state_copy;
+mod state_files;
 pub(crate) mod stopped;
 pub(crate) mod terminal;
 pub(crate) mod verify;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use history::{Fault, Refused};
 
 use crate::cli::state_copy::StateCopy;
+use crate::cli::state_files::StateFiles;
 use crate::failure::Failure;
 use crate::runtime::history_access::{PastError, StoredPast};
 
@@ -21,6 +22,8 @@ const STORE_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Stored {
     /// Its history. Closed before its files are removed.
     pub(crate) past: StoredPast,
+    /// What is to be said of the files beside it, before they were changed.
+    pub(crate) files: StateFiles,
     /// The copy of the state folder, if that is read.
     _copy: Option<StateCopy>,
 }
@@ -33,11 +36,11 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
         let opened = if read_only {
             StateCopy::of(state).and_then(|copy| {
                 let past = StoredPast::open(copy.path(), "in the copy: ")?;
-                let _copy = Some(copy);
-                Ok(Stored { past, _copy })
+                // The marks of a copied file are not those of the file.
+                with_files(past, state, Some(copy))
             })
         } else {
-            StoredPast::open(state, "").map(|past| Stored { past, _copy: None })
+            StoredPast::open(state, "").and_then(|past| with_files(past, state, None))
         };
         match opened {
             Err(PastError::Busy(_)) if tries < STORE_TRIES => {
@@ -48,6 +51,20 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
             Ok(stored) => return Ok(stored),
         }
     }
+}
+
+/// Opening a store changes none of the files beside it, and keeps others from it meanwhile.
+fn with_files(
+    past: StoredPast,
+    state: &Path,
+    copy: Option<StateCopy>,
+) -> Result<Stored, PastError> {
+    let files = StateFiles::check(state, false).map_err(PastError::Other)?;
+    Ok(Stored {
+        past,
+        files,
+        _copy: copy,
+    })
 }
 
 /// Why the store or a running server gave no answer.

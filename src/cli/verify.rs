@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dns::Name;
 use history::{Anchors, AuditError, Noted, Output, Request, ZoneParts, write_verdicts};
@@ -14,7 +14,7 @@ use zone::journal::{PartVerdict, SegmentPart, SegmentsVerdict, Verdict};
 use crate::cli::answered::{Asked, read_json};
 use crate::cli::args::VerifyWanted;
 use crate::cli::commands::print;
-use crate::cli::evidence::{Sought, is_export, read_public_key, unreadable, verify_export};
+use crate::cli::evidence::{Sought, export_of, read_public_key, unreadable, verify_export};
 use crate::cli::notes::CheckedNotes;
 use crate::cli::progress::Progress;
 use crate::cli::stopped::refused;
@@ -36,7 +36,7 @@ pub fn verify(wanted: VerifyWanted) -> Result<(), Failure> {
         resume,
         reading,
     } = wanted;
-    let export = target.as_deref().filter(|target| is_export(target));
+    let export = target.as_deref().map(export_of).transpose()?.flatten();
     if key.is_some() && export.is_none() && note.is_none() {
         return Err(Failure::unusable(
             "--key checks the manifest of an export, or notes: name manifest.json or FILE.ndjson, or --note FILE",
@@ -66,7 +66,7 @@ pub fn verify(wanted: VerifyWanted) -> Result<(), Failure> {
                 // The notes have a key, and the export beside them may have none.
                 key: key.as_ref().filter(|_| notes.is_empty()),
             };
-            verify_export(Path::new(file), &sought, output, &mut text)
+            verify_export(&file, &sought, output, &mut text)
         }
         None => Store {
             zone: target,
@@ -111,11 +111,15 @@ impl Store {
             let zone = name_of(only)?;
             self.anchors = self.anchors.about(&zone).map_err(refused)?;
         }
+        let files = self.asked.files()?;
         let mut found = Vec::new();
         for parts in &zones {
             found.push((name_of(parts)?, self.verdict_of(parts)?));
         }
-        write_verdicts(found, &self.anchors, output, out).map_err(refused)
+        let written = files.write(output, out);
+        written.map_err(|error| Failure::running(error.to_string()))?;
+        let verified = write_verdicts(found, &self.anchors, output, out);
+        files.judge(verified.map_err(refused))
     }
 
     /// Verifies the parts of a zone, oldest first. A segment may be added meanwhile.
@@ -128,17 +132,17 @@ impl Store {
         let mut next = first;
         loop {
             for part in &listed {
-                let verdict = match self.sound.verdict_of(&zone.zone, part) {
-                    Some(known) => known,
+                match self.sound.verdict_of(&zone.zone, part) {
+                    Some(known) => segments.add(part, known),
+                    None if segments.is_away() => segments.skip(part),
                     None => {
                         // The first version names the hash of the one before it.
                         let is_there = |version| part.first <= version + 1 && version <= part.last;
                         let found = self.verify_part(&zone.zone, Some(part.first), &is_there)?;
                         self.sound.add(&zone.zone, part, &found)?;
-                        found
+                        segments.add(part, found);
                     }
-                };
-                segments.add(part, verdict);
+                }
                 progress.add(part.versions());
                 next = part.until + 1;
             }

@@ -15,14 +15,16 @@ use provenance::Operator;
 use serde::{Deserialize, Serialize};
 use writer::{Restored, Target};
 use zone::hold::{Hold, Rollback, differing};
-use zone::journal::Reader;
-use zone::journal::serial_files::write_durably;
+use zone::journal::serial_files::{sum, write_durably};
+use zone::journal::{Damage, FileFinding, Reader};
 use zone::{ContentTree, Contents, Version, Zone};
 
 /// The file's name.
 const FILE: &str = "orders";
 /// Where it is written before it is renamed.
 const NEXT: &str = "orders.next";
+/// What is before the checksum at the end of a line. Lines of older releases have none.
+const SUM: &str = r#","sum":""#;
 
 /// A line of the file: an order in JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,9 +89,18 @@ impl Line {
         }
     }
 
-    /// The order of a line; `None` when it is none.
+    /// The line as text, with its checksum.
+    fn text(&self) -> io::Result<String> {
+        let text = serde_json::to_string(self)?;
+        Ok(with_sum(text.strip_suffix('}').unwrap_or(&text)))
+    }
+
+    /// The order of a line; `None` when it is none, or not as it was written.
     fn read(text: &str) -> Option<(Name, Hold)> {
-        let line: Self = serde_json::from_str(text).ok()?;
+        let is_whole = text
+            .rsplit_once(SUM)
+            .is_none_or(|(body, _)| with_sum(body) == text);
+        let line: Self = serde_json::from_str(text).ok().filter(|_| is_whole)?;
         let rollback = match line.rollback {
             None => None,
             Some(it) => Some(Rollback {
@@ -114,6 +125,34 @@ impl Line {
     }
 }
 
+/// A line that begins so, with its checksum and its end.
+fn with_sum(body: &str) -> String {
+    format!(r#"{body}{SUM}{}"}}"#, sum(body))
+}
+
+/// The text of the file.
+fn read_text(dir: &Path) -> io::Result<String> {
+    match fs::read(dir.join(FILE)) {
+        Ok(octets) => Ok(String::from_utf8_lossy(&octets).into_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks the file for an auditor.
+pub(crate) fn check(dir: &Path) -> io::Result<Option<FileFinding>> {
+    let text = read_text(dir)?;
+    let damaged = text.lines().filter(|line| Line::read(line).is_none());
+    let lines = damaged.count();
+    Ok((lines > 0).then(|| FileFinding {
+        file: FILE,
+        damage: Some(Damage::Changed),
+        what: format!(
+            "lines of it are damaged ({lines}): a freeze or rollback ends with the next start, or was never ordered so"
+        ),
+    }))
+}
+
 /// What became of orders over a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
@@ -135,12 +174,7 @@ pub(crate) struct Holds {
 impl Holds {
     /// Reads the file; a line that does not read is said and left out.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
-        let text = match fs::read_to_string(dir.join(FILE)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => "?".to_owned(),
-            Err(error) => return Err(error),
-        };
+        let text = read_text(dir)?;
         let mut holds = BTreeMap::new();
         for line in text.lines() {
             match Line::read(line) {
@@ -164,7 +198,7 @@ impl Holds {
         };
         let mut text = String::new();
         for (zone, hold) in &holds {
-            text.push_str(&serde_json::to_string(&Line::of(zone, hold))?);
+            text.push_str(&Line::of(zone, hold).text()?);
             text.push('\n');
         }
         write_durably(&self.dir, FILE, NEXT, text.as_bytes())?;

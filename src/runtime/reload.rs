@@ -1,5 +1,6 @@
 //! Follows the Corefile: when it is read, and the counters of reloads.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +13,40 @@ use ops::watch::FileWatch;
 use ring::rand::{SecureRandom, SystemRandom};
 use writer::change_of_corefile;
 use zone::ZoneSet;
-use zone::journal::serial_files::write_durably;
+use zone::journal::serial_files::{with_sum, without_sum, write_durably};
+use zone::journal::{Damage, FileFinding};
 
 /// The file in the state folder that holds the digest.
 const FILE: &str = "corefile";
 /// Where it is written before it is renamed.
 const NEXT: &str = "corefile.next";
 
-/// Whether a text is one of hexadecimal digits.
-fn is_hex(text: &str) -> bool {
-    text.bytes().all(|octet| octet.is_ascii_hexdigit())
+/// The digits of a digest (SHA-512).
+const DIGEST_DIGITS: usize = 128;
+
+/// The digest that a file has; `None` when it is damaged. Older releases wrote it without a checksum.
+fn digest_of(text: &str) -> Option<&str> {
+    let line = text.trim_end();
+    let is_hex = |text: &str| text.bytes().all(|octet| octet.is_ascii_hexdigit());
+    let old = (line.len() == DIGEST_DIGITS).then_some(line);
+    without_sum(line).or(old).filter(|digest| is_hex(digest))
+}
+
+/// Checks the file for an auditor.
+pub(crate) fn check(state: &Path) -> io::Result<Option<FileFinding>> {
+    let octets = match std::fs::read(state.join(FILE)) {
+        Ok(octets) => octets,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_whole = digest_of(&String::from_utf8_lossy(&octets)).is_some();
+    Ok((!is_whole).then(|| FileFinding {
+        file: FILE,
+        damage: Some(Damage::Changed),
+        what: "the digest of the Corefile that was in use is not as it was written: whether the next start brings another Corefile \
+               is not known"
+            .to_owned(),
+    }))
 }
 
 /// The reloads, for metrics.
@@ -48,8 +73,7 @@ impl Reloads {
     /// Before the first reload. The configuration of the last run counts as in use, if it is known.
     pub(crate) fn of(state: &Path, digest: &str) -> Self {
         let before = std::fs::read_to_string(state.join(FILE)).ok();
-        let before = before.map(|text| text.trim_end().to_owned());
-        let before = before.filter(|text| text.len() == digest.len() && is_hex(text));
+        let before = before.and_then(|text| digest_of(&text).map(str::to_owned));
         Self {
             used: Mutex::new(InUse {
                 digest: before.unwrap_or_else(|| digest.to_owned()),
@@ -78,9 +102,9 @@ impl Reloads {
 
     /// Stores the digest in use, also for the next start.
     fn keep(&self, digest: &str, is_reloaded: bool) {
-        let is_kept = |kept: String| kept.trim_end() == digest;
+        let line = format!("{}\n", with_sum(digest));
+        let is_kept = |kept: String| kept == line;
         if !std::fs::read_to_string(self.state.join(FILE)).is_ok_and(is_kept) {
-            let line = format!("{digest}\n");
             if let Err(error) = write_durably(&self.state, FILE, NEXT, line.as_bytes()) {
                 tracing::warn!(
                     %error,

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ring::hmac::{self, HMAC_SHA256, HMAC_SHA512};
 use ring::rand::{SecureRandom, SystemRandom};
-use zone::journal::serial_files::write_durably;
+use zone::journal::serial_files::{sum, write_durably};
+use zone::journal::{Damage, FileFinding};
 
 /// The file in the state folder.
 const FILE: &str = "corefile.key";
@@ -24,6 +25,28 @@ const AFTER: char = ')';
 const HASH_DIGITS: usize = 64;
 /// The bytes of an id.
 const ID_OCTETS: usize = 8;
+
+/// The key that a file has, which is before its checksum; `None` when it is damaged. Older releases wrote no checksum.
+fn key_of(octets: &[u8]) -> Option<[u8; KEY_OCTETS]> {
+    let (key, rest) = octets.split_first_chunk()?;
+    (rest.is_empty() || rest == sum(key).as_bytes()).then_some(*key)
+}
+
+/// Checks the file for an auditor.
+pub(crate) fn check(state: &Path) -> io::Result<Option<FileFinding>> {
+    let octets = match std::fs::read(state.join(FILE)) {
+        Ok(octets) => octets,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(key_of(&octets).is_none().then(|| FileFinding {
+        file: FILE,
+        damage: Some(Damage::Changed),
+        what: "the key of the ids of secrets is not as it was written: from the next start on secrets have other ids in the history, \
+               and the Corefile another digest, though nobody changed them"
+            .to_owned(),
+    }))
+}
 
 /// Gives ids to secrets.
 pub(crate) struct SecretIds {
@@ -40,8 +63,11 @@ impl SecretIds {
     pub(crate) fn of(state: &Path) -> io::Result<Self> {
         match std::fs::read(state.join(FILE)) {
             Ok(octets) => {
-                if let Ok(key) = octets.try_into() {
-                    return Ok(Self { key, unkept: None });
+                if let Some(key) = key_of(&octets) {
+                    // The file of an older release gets a checksum.
+                    let is_old = octets.len() == KEY_OCTETS;
+                    let unkept = is_old.then(|| state.to_owned());
+                    return Ok(Self { key, unkept });
                 }
                 tracing::warn!("the key of the ids of secrets is damaged: they have new ids");
             }
@@ -60,7 +86,8 @@ impl SecretIds {
         let Some(state) = self.unkept.take() else {
             return;
         };
-        if let Err(error) = write_durably(&state, FILE, NEXT, &self.key) {
+        let octets = [&self.key, sum(self.key).as_bytes()].concat();
+        if let Err(error) = write_durably(&state, FILE, NEXT, &octets) {
             tracing::warn!(%error, "the key of the ids of secrets cannot be stored: they have other ids after the next start");
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,20 @@ pub struct Stores {
 struct Opened {
     store: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
+    /// The folder, if it is one.
+    folder: Option<PathBuf>,
+}
+
+impl Opened {
+    /// An error of reading. Without its folder, an archive is away; the object is not known to be lost.
+    fn failed(&self, error: io::Error) -> io::Error {
+        match &self.folder {
+            Some(folder) if error.kind() == io::ErrorKind::NotFound && !folder.is_dir() => {
+                io::Error::other(format!("there is no folder {}", folder.display()))
+            }
+            Some(_) | None => error,
+        }
+    }
 }
 
 impl fmt::Debug for Stores {
@@ -74,6 +89,10 @@ impl Stores {
         let address = Address::parse(url).map_err(|error| invalid(error.to_string()))?;
         let opened = Opened {
             store: store(&address).map_err(|error| invalid(plain(&error)))?,
+            folder: match &address.kind {
+                Kind::Folder(folder) => Some(folder.into()),
+                Kind::S3 | Kind::Google | Kind::Azure => None,
+            },
             prefix: address.prefix,
         };
         open.insert(Arc::clone(url), opened.clone());
@@ -100,9 +119,10 @@ impl Objects for Stores {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        let Opened { store, prefix } = self.opened(&place.url)?;
-        let path = path_of(&prefix, &place.name)?;
-        let (end, reads) = (range.end, Arc::clone(&store));
+        let opened = self.opened(&place.url)?;
+        let store = &opened.store;
+        let path = path_of(&opened.prefix, &place.name)?;
+        let (end, reads) = (range.end, Arc::clone(store));
         let read = self.wait({
             let path = path.clone();
             async move { reads.get_range(&path, range).await }
@@ -120,12 +140,12 @@ impl Objects for Stores {
                     false => Err(error),
                 }
             }
-            Err(error) => Err(error),
+            Err(error) => Err(opened.failed(error)),
         }
     }
 
     fn write(&self, place: &ObjectPlace, octets: Vec<u8>) -> io::Result<()> {
-        let Opened { store, prefix } = self.opened(&place.url)?;
+        let Opened { store, prefix, .. } = self.opened(&place.url)?;
         let path = path_of(&prefix, &place.name)?;
         self.wait(async move { store.put(&path, PutPayload::from(octets)).await })?;
         Ok(())

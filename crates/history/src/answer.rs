@@ -11,7 +11,7 @@ use zone::journal::{Archived, SerialPlace};
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
 use crate::moment::{Moment, Present, TimeText};
-use crate::order::until_ms;
+use crate::order::{ZoneOrder, until_ms};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
 use crate::set_back::SetBack;
@@ -393,8 +393,7 @@ fn answer_corefile(
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let Asked { zone, seq, .. } = asked_of(past, zone, &None)?;
-    corefile::show(past, &zone, seq, output, out)
+    corefile::show(past, &asked_of(past, zone, &None)?, output, out)
 }
 
 /// Compares the Corefiles of two versions of a zone.
@@ -405,8 +404,8 @@ fn answer_corefiles(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let zone = known_zone(past, zone)?;
-    let [from, to] = range_of(past, &zone, from, to)?;
-    corefile::diff(past, &zone, (from.seq, to.seq), output, out)
+    let ends = range_of(past, &zone, from, to)?;
+    corefile::diff(past, &zone, &ends, output, out)
 }
 
 /// Prints a version, or what waits to be one.
@@ -446,10 +445,21 @@ fn asked_at(
     present: Present,
 ) -> Result<Asked, AuditError> {
     let moment = text.map(|text| Moment::parse(text, present)).transpose()?;
+    let asked = asked_then(past, zone, moment)?;
+    Ok(match text == Some(Moment::NOW) {
+        // The current version is no matter of times.
+        true => Asked {
+            set_back: None,
+            ..asked
+        },
+        false => asked,
+    })
+}
+
+/// The version of a serial or time; the newest when absent.
+fn asked_then(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<Asked, AuditError> {
     let seq = version_at(past, zone, moment)?;
     let set_back = match moment {
-        // The current version is no matter of times.
-        Some(Moment::Time(_)) if text == Some(Moment::NOW) => None,
         Some(Moment::Time(ms)) => SetBack::find(past, zone, seq, ms)?,
         Some(Moment::Serial(_)) | None => None,
     };
@@ -567,8 +577,8 @@ fn time_of(
 }
 
 /// The order that a text means.
-fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, AuditError> {
-    Ok(match order {
+fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<ZoneOrder, AuditError> {
+    let order = match order {
         OrderText::Release => Order::Release,
         OrderText::Freeze { time } => {
             let until_ms = time.as_deref().map(|time| until_ms(past, time));
@@ -582,24 +592,28 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<Order, Au
         OrderText::Rollback { to, time } => {
             let zone = known_zone(past, &zone.to_string())?;
             let present = present(past, std::slice::from_ref(&zone))?;
-            rollback_to(past, &zone, Moment::parse(to, present)?, time)?
+            return rollback_to(past, &asked_at(past, &zone, Some(to), present)?, time);
         }
+    };
+    Ok(ZoneOrder {
+        zone: zone.clone(),
+        order,
+        set_back: None,
     })
 }
 
-/// The rollback to the version that `moment` means.
-fn rollback_to(
-    past: &dyn Past,
-    zone: &Name,
-    moment: Moment,
-    time: &str,
-) -> Result<Order, AuditError> {
-    let seq = version_at(past, zone, Some(moment))?;
-    let (serial, _) = past.moment(zone, seq)?;
-    Ok(Order::Rollback {
-        seq,
+/// The rollback to a version.
+fn rollback_to(past: &dyn Past, asked: &Asked, time: &str) -> Result<ZoneOrder, AuditError> {
+    let (serial, _) = past.moment(&asked.zone, asked.seq)?;
+    let order = Order::Rollback {
+        seq: asked.seq,
         serial,
         until_ms: until_ms(past, time)?,
+    };
+    Ok(ZoneOrder {
+        zone: asked.zone.clone(),
+        order,
+        set_back: asked.set_back.clone(),
     })
 }
 
@@ -609,13 +623,13 @@ fn orders_of(
     zone: Name,
     order: &OrderText,
     with_reverse: bool,
-) -> Result<Vec<(Name, Order)>, AuditError> {
+) -> Result<Vec<ZoneOrder>, AuditError> {
     let own = order_of(past, &zone, order)?;
     if !with_reverse {
-        return Ok(vec![(zone, own)]);
+        return Ok(vec![own]);
     }
     // The reverse zones go back to the time of the version, under serials of their own.
-    let back = match (order, own) {
+    let back = match (order, own.order) {
         (OrderText::Rollback { to: _, time }, Order::Rollback { seq, .. }) => {
             let (_, time_ms) = past.moment(&zone, seq)?;
             Some((Moment::Time(time_ms), time))
@@ -628,17 +642,14 @@ fn orders_of(
             "{zone} has no reverse zones here; leave --with-reverse out"
         )));
     }
-    let reverse = reverse.into_iter().map(|zone| {
-        let order = match back {
-            Some((moment, time)) => {
-                let zone = known_zone(past, &zone.to_string())?;
-                rollback_to(past, &zone, moment, time)?
-            }
-            None => order_of(past, &zone, order)?,
-        };
-        Ok((zone, order))
+    let reverse = reverse.into_iter().map(|zone| match back {
+        Some((moment, time)) => {
+            let zone = known_zone(past, &zone.to_string())?;
+            rollback_to(past, &asked_then(past, &zone, Some(moment))?, time)
+        }
+        None => order_of(past, &zone, order),
     });
-    std::iter::once(Ok((zone, own))).chain(reverse).collect()
+    std::iter::once(Ok(own)).chain(reverse).collect()
 }
 
 fn filter_of(

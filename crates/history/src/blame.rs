@@ -48,7 +48,7 @@ pub(super) fn write(
     if output == Output::Text {
         let (serial, time) = (shown.serial, TimeText(shown.time_ms));
         writeln!(out, "; {zone} serial {serial} of {time}")?;
-        asked.write_doubt(out)?;
+        asked.write_doubt(';', out)?;
     }
     let remark = undone(past, zone, seq, reasons.iter().map(Option::as_ref));
     let begins = recorded_since(past, zone)?;

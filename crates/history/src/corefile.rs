@@ -7,9 +7,11 @@ use serde_json::json;
 use similar::TextDiff;
 use zone::journal::KeptCorefile;
 
+use crate::diff::{add_doubts, write_doubts};
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::past::Past;
+use crate::show::Asked;
 
 /// The digits of a digest in texts.
 const DIGEST_SHOWN: usize = 16;
@@ -80,18 +82,25 @@ impl Behind {
 /// Writes the Corefile of a version.
 pub(super) fn show(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
+    asked: &Asked,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let behind = Behind::of(past, zone, seq)?;
+    let zone = &asked.zone;
+    let behind = Behind::of(past, zone, asked.seq)?;
     match output {
-        Output::Text => write!(out, "# {}\n{}", behind.title(zone), behind.corefile.text)?,
+        Output::Text => {
+            writeln!(out, "# {}", behind.title(zone))?;
+            asked.write_doubt('#', out)?;
+            write!(out, "{}", behind.corefile.text)?;
+        }
         Output::Json => {
             let mut line = behind.json();
             line["schema"] = SCHEMA.into();
             line["zone"] = zone.to_string().into();
+            if let Some(set_back) = &asked.set_back {
+                line["clockSetBack"] = set_back.json();
+            }
             writeln!(out, "{line}")?;
         }
     }
@@ -102,24 +111,32 @@ pub(super) fn show(
 pub(super) fn diff(
     past: &dyn Past,
     zone: &Name,
-    (from, to): (u64, u64),
+    ends: &[Asked; 2],
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
-    let [from, to] = [Behind::of(past, zone, from)?, Behind::of(past, zone, to)?];
+    let [first, second] = ends;
+    let [from, to] = [
+        Behind::of(past, zone, first.seq)?,
+        Behind::of(past, zone, second.seq)?,
+    ];
     let changes = TextDiff::from_lines(&from.corefile.text, &to.corefile.text);
     let mut changes = changes.unified_diff();
     changes.header(&from.title(zone), &to.title(zone));
     match output {
-        Output::Text => write!(out, "{changes}")?,
+        Output::Text => {
+            write_doubts([first, second], '#', out)?;
+            write!(out, "{changes}")?;
+        }
         Output::Json => {
-            let line = json!({
+            let mut line = json!({
                 "schema": SCHEMA,
                 "zone": zone.to_string(),
                 "from": from.json(),
                 "to": to.json(),
                 "diff": changes.to_string(),
             });
+            add_doubts([first, second], &mut line);
             writeln!(out, "{line}")?;
         }
     }

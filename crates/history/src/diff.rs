@@ -92,7 +92,7 @@ pub(super) fn write(
     }
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
-    write_doubts(doubts, out)?;
+    write_doubts(doubts, ';', out)?;
     write_records(lists, &reasons, out)?;
     write_ends(&net, &reasons, out)
 }
@@ -228,7 +228,7 @@ fn same_version(
     match output {
         Output::Text => {
             writeln!(out, "; both are {zone} serial {serial}")?;
-            write_doubts(ends, out)?;
+            write_doubts(ends, ';', out)?;
         }
         Output::Json => {
             let soa = soa_text(zone, &step.soa, serial);
@@ -246,16 +246,20 @@ fn same_version(
 }
 
 /// Writes what makes the ends doubtful, each once.
-fn write_doubts([from, to]: [&Asked; 2], out: &mut dyn io::Write) -> io::Result<()> {
-    from.write_doubt(out)?;
+pub(super) fn write_doubts(
+    [from, to]: [&Asked; 2],
+    sign: char,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    from.write_doubt(sign, out)?;
     match from.set_back == to.set_back {
         true => Ok(()),
-        false => to.write_doubt(out),
+        false => to.write_doubt(sign, out),
     }
 }
 
 /// Adds what makes the ends doubtful.
-fn add_doubts([from, to]: [&Asked; 2], answer: &mut Value) {
+pub(super) fn add_doubts([from, to]: [&Asked; 2], answer: &mut Value) {
     for (field, end) in [("fromClockSetBack", from), ("toClockSetBack", to)] {
         if let Some(set_back) = &end.set_back {
             answer[field] = set_back.json();

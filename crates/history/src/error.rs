@@ -5,7 +5,7 @@ use std::io;
 use dns::{Name, ParseError, Serial, UnknownType};
 use serde::{Deserialize, Serialize};
 use zone::Hash;
-use zone::journal::ReadError;
+use zone::journal::{ArchiveFault, ReadError, StoreError};
 
 use crate::moment::{MomentError, TimeText};
 
@@ -141,6 +141,9 @@ pub enum AuditError {
     /// The history is damaged. The report is written already.
     #[error("the history of {} is not as it was written", names_of(.0))]
     Broken(Vec<Name>),
+    /// Nothing is wrong with the history, but not all of it could be checked. The report is written already.
+    #[error("not all of the history of {} is known", names_of(.0))]
+    NotAllKnown(Vec<Name>),
     /// An exported history is damaged. The report is written already.
     #[error("{0} is not as it was written")]
     BrokenFile(String),
@@ -152,14 +155,28 @@ pub enum AuditError {
     /// Notes are about other zones.
     #[error("the notes say nothing of {0}; name another zone, or none")]
     NotNoted(Name),
+    /// No version has a hash that was noted elsewhere, and none is missing.
+    #[error("no version of {} has the hash {hash}, and none is missing: it is the hash of another history", names_of(.zones))]
+    OfAnother {
+        /// The hash.
+        hash: Hash,
+        /// The verified zones.
+        zones: Vec<Name>,
+    },
     /// No version that is kept has a hash that was noted elsewhere.
-    #[error("no version of {} that is kept has the hash {hash}: it is that of an older version, which was dropped, or of another history", names_of(.zones))]
+    #[error("no version of {} that is kept here has the hash {hash}: it is that of a version that is not kept here, or of another history", names_of(.zones))]
     NotAnchored {
         /// The hash.
         hash: Hash,
         /// The verified zones.
         zones: Vec<Name>,
     },
+    /// The archive has what was asked for, and cannot be reached.
+    #[error("{0}")]
+    ArchiveAway(String),
+    /// An object of the archive is damaged or lost.
+    #[error("{0}")]
+    Archive(String),
     /// A version, or the records of one, left the history.
     #[error("{0}")]
     Gone(String),
@@ -253,8 +270,12 @@ impl AuditError {
             | Self::UnknownCorefile { .. }
             | Self::Gone(_)
             | Self::LostZone(_)
+            | Self::NotAllKnown(_)
+            | Self::ArchiveAway(_)
             | Self::NotAnchored { .. } => Fault::NotKnown,
             Self::Broken(_)
+            | Self::OfAnother { .. }
+            | Self::Archive(_)
             | Self::BrokenFile(_)
             | Self::Store(_)
             | Self::Write(_)
@@ -268,7 +289,13 @@ impl From<ReadError> for AuditError {
         let text = error.to_string();
         match error {
             ReadError::NoVersion { .. } | ReadError::Stripped { .. } => Self::Gone(text),
-            ReadError::NoZone(_) | ReadError::Damaged { .. } | ReadError::Store(_) => {
+            ReadError::Store(StoreError::Archive(error)) => match error.fault {
+                ArchiveFault::Away => Self::ArchiveAway(text),
+                ArchiveFault::Damaged | ArchiveFault::Lost => Self::Archive(text),
+            },
+            ReadError::NoZone(_)
+            | ReadError::Damaged { .. }
+            | ReadError::Store(StoreError::Io { .. } | StoreError::Broken { .. }) => {
                 Self::Store(text)
             }
         }

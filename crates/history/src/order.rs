@@ -11,10 +11,19 @@ use crate::error::{AuditError, MOST_REASON_OCTETS, Output, SCHEMA};
 use crate::moment::{TimeText, parse_duration};
 use crate::past::{Order, Past};
 use crate::printable::printable;
+use crate::set_back::SetBack;
 use crate::status::OrderLine;
 
 /// The longest hold: ten years of 365 days.
 const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+
+/// An order about a zone.
+pub(super) struct ZoneOrder {
+    pub(super) zone: Name,
+    pub(super) order: Order,
+    /// What makes the version of a rollback doubtful.
+    pub(super) set_back: Option<SetBack>,
+}
 
 /// The end of a time such as `30m` that begins now.
 pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
@@ -43,44 +52,55 @@ pub(super) fn with_reason(
 /// Carries out an order and writes the result.
 pub(super) fn carry_out(
     past: &dyn Past,
-    zone: &Name,
-    (order, by): (Order, &Operator),
+    asked: &ZoneOrder,
+    by: &Operator,
     output: Output,
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
+    let ZoneOrder {
+        zone,
+        order,
+        set_back,
+    } = asked;
     let standing = past.status().and_then(|status| {
         let mut lines = status.zones.into_iter();
         lines.find(|line| line.zone == zone.to_string())?.order
     });
-    let serial = past.order(zone, order, by)?;
-    let (until_ms, rolled_back) = match order {
-        Order::Release | Order::Advance { serial: _ } => (None, None),
-        Order::Freeze { until_ms } => (until_ms, None),
-        Order::Rollback {
-            seq: _,
-            serial,
-            until_ms,
-        } => (Some(until_ms), Some(serial)),
-    };
+    let serial = past.order(zone, *order, by)?;
+    let until_ms = order.until_ms();
     let until = until_ms.map(TimeText);
     let ends_hold = !matches!(order, Order::Advance { .. });
     if output == Output::Json {
-        let answer = json!({
+        let mut answer = json!({
             "schema": SCHEMA,
             "zone": zone.to_string(),
             "serial": serial.encode(),
             "until": until.map(|until| until.to_string()),
             "untilMs": until_ms,
-            "rolledBackTo": rolled_back.map(Serial::encode),
+            "rolledBackTo": order.rolled_back_to().map(Serial::encode),
             "ends": standing.as_ref().filter(|_| ends_hold).map(standing_text),
         });
+        if let Some(set_back) = set_back {
+            answer["clockSetBack"] = set_back.json();
+        }
         return Ok(writeln!(out, "{answer}")?);
     }
-    let end = match until {
+    write_text(asked, serial, standing.as_ref(), out)
+}
+
+/// Writes what an order did, after which the zone has this serial.
+fn write_text(
+    asked: &ZoneOrder,
+    serial: Serial,
+    standing: Option<&OrderLine>,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    let zone = &asked.zone;
+    let end = match asked.order.until_ms().map(TimeText) {
         Some(until) => format!("until {until}, or until: zonewright release {zone}"),
         None => format!("until: zonewright release {zone}"),
     };
-    match order {
+    match asked.order {
         Order::Release if standing.is_some() => {
             writeln!(
                 out,
@@ -92,14 +112,14 @@ pub(super) fn carry_out(
             writeln!(out, "{zone} has serial {serial}, which is above {above}")?;
             return Ok(());
         }
-        Order::Freeze { until_ms: _ } => {
-            let old = standing.as_ref().and_then(|order| order.rolled_back_to);
+        Order::Freeze { until_ms } => {
+            let old = standing.and_then(|order| order.rolled_back_to);
             if let Some(old) = old {
                 writeln!(
                     out,
                     "{zone} stays rolled back to serial {old}, with serial {serial} {end}"
                 )?;
-                return end_of(standing.as_ref(), out);
+                return end_of(standing, out);
             }
             writeln!(out, "{zone} is frozen with serial {serial} {end}")?;
             warn_of_endless(until_ms, out)?;
@@ -113,9 +133,12 @@ pub(super) fn carry_out(
                 out,
                 "{zone} has the content of serial {to} again, with serial {serial} {end}"
             )?;
+            if let Some(set_back) = &asked.set_back {
+                writeln!(out, "    {}", set_back.text())?;
+            }
         }
     }
-    end_of(standing.as_ref(), out)
+    end_of(standing, out)
 }
 
 /// Warns of a freeze without an end.

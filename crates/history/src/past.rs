@@ -206,6 +206,25 @@ pub enum Order {
     },
 }
 
+impl Order {
+    /// The end of a hold, milliseconds since 1970 UTC.
+    pub(super) const fn until_ms(self) -> Option<u64> {
+        match self {
+            Self::Release | Self::Advance { serial: _ } => None,
+            Self::Freeze { until_ms } => until_ms,
+            Self::Rollback { until_ms, .. } => Some(until_ms),
+        }
+    }
+
+    /// The serial of the version that is served again.
+    pub(super) const fn rolled_back_to(self) -> Option<Serial> {
+        match self {
+            Self::Release | Self::Advance { serial: _ } | Self::Freeze { until_ms: _ } => None,
+            Self::Rollback { serial, .. } => Some(serial),
+        }
+    }
+}
+
 /// Everything about a name that its records do not show.
 #[derive(Debug, Default)]
 pub struct Grounds {

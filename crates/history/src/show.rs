@@ -23,10 +23,10 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Writes what makes the version doubtful, as a comment.
-    pub(super) fn write_doubt(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    /// Writes what makes the version doubtful, as a comment that begins with this sign.
+    pub(super) fn write_doubt(&self, sign: char, out: &mut dyn io::Write) -> io::Result<()> {
         match &self.set_back {
-            Some(set_back) => writeln!(out, "; {}", set_back.text()),
+            Some(set_back) => writeln!(out, "{sign} {}", set_back.text()),
             None => Ok(()),
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn write(
             }
             Some(_) => writeln!(out, "; {zone} serial {serial} of {time}")?,
         }
-        asked.write_doubt(out)?;
+        asked.write_doubt(';', out)?;
     }
     write_each(&contents, &shown, name, output, out)
 }
@@ -177,7 +177,7 @@ pub(super) fn write_absence(
                 out,
                 "; {name} has no record in {zone} serial {serial} of {time}{hash}"
             )?;
-            asked.write_doubt(out)?;
+            asked.write_doubt(';', out)?;
         }
         Output::Json => {
             let mut absence = json!({

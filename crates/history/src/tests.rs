@@ -371,31 +371,57 @@ z.: BROKEN at serial 99 (version 2), changed bytes: it is another
     let json = verify(&past, Output::Json).0;
     assert!(json.contains("\"good\":false"), "{json}");
     assert!(json.contains("\"damage\":\"chain\""), "{json}");
+    // What is not known comes after what is wrong, and alone it is no damage.
+    past.verdict.faults.insert(
+        0,
+        Fault {
+            seq: 1,
+            serial: None,
+            damage: Damage::Unknown,
+            what: "the archive is away".into(),
+        },
+    );
+    let unknown = "    also not known: the archive is away\n";
+    assert_eq!(verify(&past, Output::Text).0, format!("{bad}{unknown}"));
+    past.verdict.faults.truncate(1);
+    let text = format!(
+        "z.: NOT KNOWN: the archive is away\n    what could be checked is good; 3 versions since 2026-11-21T14:00:00.000Z, newest \
+         serial 200, hash {hash}\n"
+    );
+    let why = "not all of the history of z. is known".to_owned();
+    assert_eq!(verify(&past, Output::Text), (text, Err(why)));
+    let json = verify(&past, Output::Json).0;
+    assert!(
+        json.contains("\"good\":false") && json.contains("\"damage\":\"unknown\""),
+        "{json}"
+    );
+}
+
+/// What `verify` says with a noted hash, and how it ends.
+fn verify(past: &Fake, anchor: &str) -> (String, Result<(), (crate::Fault, String)>) {
+    let mut text = Vec::new();
+    let request = Request::Verify {
+        zone: None,
+        anchors: vec![anchor.to_owned()],
+        noted: Vec::new(),
+    };
+    let output = Output::Text;
+    let done = answer(
+        &Question { request, output },
+        past,
+        &ASKER.into(),
+        &mut text,
+    );
+    let text = String::from_utf8(text).expect("answers are UTF-8");
+    (
+        text,
+        done.map_err(|error| (error.fault(), error.to_string())),
+    )
 }
 
 #[test]
 fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
     let mut past = Fake::new();
-    let verify = |past: &Fake, anchor: &str| {
-        let mut text = Vec::new();
-        let request = Request::Verify {
-            zone: None,
-            anchors: vec![anchor.to_owned()],
-            noted: Vec::new(),
-        };
-        let output = Output::Text;
-        let done = answer(
-            &Question { request, output },
-            past,
-            &ASKER.into(),
-            &mut text,
-        );
-        let text = String::from_utf8(text).expect("answers are UTF-8");
-        (
-            text,
-            done.map_err(|error| (error.fault(), error.to_string())),
-        )
-    };
     let (noted, other) = ("cd".repeat(32), "ef".repeat(32));
     past.verdict.anchored.push(Anchored {
         hash: noted.parse().unwrap(),
@@ -412,7 +438,8 @@ fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
     let (text, done) = verify(&past, &other);
     assert_eq!(done.unwrap_err().0, crate::Fault::Failed);
     assert!(
-        text.contains("broken chain: no version has the hash ef"),
+        text.contains("broken chain: no version has the hash ef")
+            && text.contains("no version is missing: it is the hash of another history"),
         "{text}"
     );
     // Older versions were dropped: it may be that of one of them.
@@ -422,13 +449,40 @@ fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
     assert_eq!(fault, crate::Fault::NotKnown);
     assert!(text.starts_with("z.: good; "), "{text}");
     assert!(
-        why.starts_with("no version of z. that is kept has the hash ef"),
+        why.starts_with("no version of z. that is kept here has the hash ef"),
         "{why}"
     );
     for wrong in ["12", "z=12", "y=", &format!("y.={noted}")] {
         let (_, done) = verify(&past, wrong);
         assert_eq!(done.unwrap_err().0, crate::Fault::Wrong, "{wrong}");
     }
+}
+
+#[test]
+fn a_hash_of_no_version_is_of_another_history_unless_a_version_is_missing_that_may_have_it() {
+    let mut past = Fake::new();
+    let other = "ef".repeat(32);
+    // Of several zones that are whole, none is to blame.
+    past.zones.push(name("y."));
+    let (text, done) = verify(&past, &other);
+    let (fault, why) = done.unwrap_err();
+    assert_eq!(fault, crate::Fault::Failed);
+    assert!(!text.contains("BROKEN"), "{text}");
+    assert!(
+        why.starts_with("no version of z., y. has the hash ef"),
+        "{why}"
+    );
+    past.zones.pop();
+    // An archive that is away may have it.
+    past.verdict.faults.push(Fault {
+        seq: 1,
+        serial: None,
+        damage: Damage::Unknown,
+        what: "the archive is away".into(),
+    });
+    let (_, done) = verify(&past, &other);
+    assert_eq!(done.unwrap_err().0, crate::Fault::NotKnown);
+    past.verdict.faults.clear();
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub const NOT_NAMED: &str = "the manifest beside it does not name it";
 const DROPPED: &str = "older versions were dropped by the limits of `history`";
 /// Where the versions before those of an export are.
 const ELSEWHERE: &str = "older versions are not in this export";
+/// Where they are if the archive cannot be read.
+const UNREAD: &str = "older versions are in the archive, of which not all could be read";
 /// The most faults in the text.
 const FAULTS_SHOWN: usize = 5;
 /// The most noted hashes in the text.
@@ -90,6 +92,17 @@ impl Anchor {
         self.version.is_some() && self.zone.as_ref().is_some_and(|zone| !is_there(zone))
     }
 
+    /// Whether a history would have the hash if it were the one that was noted.
+    fn must_be_kept(&self, verdict: &Verdict) -> bool {
+        let (oldest, newest) = (verdict.oldest.0, verdict.newest.0);
+        let mut unknown = { verdict.faults.iter() }.filter(|it| it.damage == Damage::Unknown);
+        match self.version {
+            Some(version) if version > newest => true,
+            Some(version) => version >= oldest && unknown.all(|it| it.seq > newest),
+            None => (oldest <= 1 || is_broken(verdict)) && unknown.next().is_none(),
+        }
+    }
+
     /// The fault of a version that has to be kept and does not have the hash.
     fn fault(&self, verdict: &Verdict) -> Fault {
         let (newest, serial) = verdict.newest;
@@ -104,7 +117,11 @@ impl Anchor {
                 (newest, Damage::Chain, what)
             }
             None => {
-                let what = format!("no version has the hash {hash} that was noted");
+                let all = match verdict.oldest.0 <= 1 {
+                    true => ", and no version is missing: it is the hash of another history",
+                    false => "",
+                };
+                let what = format!("no version has the hash {hash} that was noted{all}");
                 (newest, Damage::Chain, what)
             }
         };
@@ -202,12 +219,7 @@ impl Anchors {
                 continue;
             }
             if let [(zone, verdict)] = own.as_mut_slice() {
-                let oldest = verdict.oldest.0;
-                let must_be_kept = match anchor.version {
-                    Some(version) => version >= oldest,
-                    None => oldest <= 1 || !verdict.faults.is_empty(),
-                };
-                if must_be_kept {
+                if anchor.must_be_kept(verdict) {
                     verdict.faults.push(anchor.fault(verdict));
                     continue;
                 }
@@ -215,9 +227,17 @@ impl Anchors {
                     continue;
                 }
             }
+            let is_nowhere = own.iter().all(|(_, verdict)| anchor.must_be_kept(verdict));
             let zones = own.iter().map(|(zone, _)| zone.clone()).collect();
             let hash = anchor.hash;
-            not_anchored.get_or_insert(AuditError::NotAnchored { hash, zones });
+            let error = match is_nowhere {
+                true => AuditError::OfAnother { hash, zones },
+                false => AuditError::NotAnchored { hash, zones },
+            };
+            // What is certain comes first.
+            if is_nowhere || not_anchored.is_none() {
+                not_anchored = Some(error);
+            }
         }
         Ok(not_anchored)
     }
@@ -241,6 +261,12 @@ impl Anchors {
     }
 }
 
+/// Whether a history is not as it was written.
+fn is_broken(verdict: &Verdict) -> bool {
+    let mut faults = verdict.faults.iter();
+    faults.any(|fault| fault.damage != Damage::Unknown)
+}
+
 /// Whether a version has a hash.
 fn has(verdict: &Verdict, hash: Hash) -> bool {
     verdict.anchored.iter().any(|found| found.hash == hash)
@@ -249,8 +275,7 @@ fn has(verdict: &Verdict, hash: Hash) -> bool {
 /// Verifies the zones and writes the results.
 ///
 /// # Errors
-/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::NotAnchored`] when
-/// no version that is kept has a hash.
+/// See [`write_verdicts`].
 pub(super) fn write(
     past: &dyn Past,
     zones: &[Name],
@@ -269,8 +294,8 @@ pub(super) fn write(
 /// Writes what verifying zones found.
 ///
 /// # Errors
-/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::NotAnchored`] when
-/// no version that is kept has a hash.
+/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::OfAnother`] or
+/// [`AuditError::NotAnchored`] when no version that is kept has a hash, else [`AuditError::NotAllKnown`].
 pub fn write_verdicts(
     mut found: Vec<(Name, Verdict)>,
     anchors: &Anchors,
@@ -278,25 +303,28 @@ pub fn write_verdicts(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     let not_anchored = anchors.judge(&mut found)?;
-    let mut broken = Vec::new();
+    let (mut broken, mut unknown) = (Vec::new(), Vec::new());
     for (zone, verdict) in &found {
         let older = anchors.older_than(zone, verdict);
         match output {
             Output::Text => write_text(&zone.to_string(), verdict, (older, DROPPED), out)?,
             Output::Json => writeln!(out, "{}", verdict_json(zone, verdict, older))?,
         }
-        if !verdict.faults.is_empty() {
+        if is_broken(verdict) {
             broken.push(zone.clone());
+        } else if !verdict.faults.is_empty() {
+            unknown.push(zone.clone());
         }
     }
     for (zone, version) in anchors.gone(&found) {
         write_gone(&zone, version, output, out)?;
         broken.push(zone);
     }
-    if broken.is_empty() {
-        not_anchored.map_or(Ok(()), Err)
-    } else {
-        Err(AuditError::Broken(broken))
+    match (broken.is_empty(), not_anchored) {
+        (false, _) => Err(AuditError::Broken(broken)),
+        (true, Some(error)) => Err(error),
+        (true, None) if unknown.is_empty() => Ok(()),
+        (true, None) => Err(AuditError::NotAllKnown(unknown)),
     }
 }
 
@@ -393,23 +421,25 @@ fn write_text(
         faults,
     } = verdict;
     let since = TimeText(*since_ms);
-    if let Some(first) = faults.first() {
-        writeln!(out, "{zone}: BROKEN at {}", fault_text(first))?;
-        for fault in faults.iter().take(FAULTS_SHOWN).skip(1) {
-            writeln!(out, "    also {}", fault_text(fault))?;
+    if !faults.is_empty() {
+        write_faults(zone, faults, out)?;
+        if is_broken(verdict) || *versions == 0 {
+            return Ok(());
         }
-        if faults.len() > FAULTS_SHOWN {
-            writeln!(out, "    and more: --output json lists them")?;
-        }
-        return Ok(());
     }
+    let begin = match faults.is_empty() {
+        true => format!("{zone}:"),
+        false => "    what could be checked is".to_owned(),
+    };
     writeln!(
         out,
-        "{zone}: good; {versions} versions since {since}, newest serial {newest}, hash {}",
+        "{begin} good; {versions} versions since {since}, newest serial {newest}, hash {}",
         head_text(verdict)
     )?;
     if let (Some(serial), 2..) = (first_serial, oldest) {
+        let is_unread = faults.iter().any(|fault| fault.seq < *oldest);
         let before = match archived {
+            _ if is_unread => UNREAD.to_owned(),
             0 => before.to_owned(),
             entries => format!("its old part has {entries} entries of older versions: good"),
         };
@@ -437,6 +467,28 @@ fn write_text(
         )?;
     }
     write_anchored(anchored, *condensed, older, out)?;
+    Ok(())
+}
+
+/// Writes what is wrong with a history, and then what is not known of it.
+fn write_faults(zone: &str, faults: &[Fault], out: &mut dyn io::Write) -> io::Result<()> {
+    let (unknown, broken): (Vec<_>, Vec<_>) =
+        (faults.iter()).partition(|fault| fault.damage == Damage::Unknown);
+    for (place, fault) in broken.iter().chain(&unknown).take(FAULTS_SHOWN).enumerate() {
+        match (place, fault.damage) {
+            (0, Damage::Unknown) => writeln!(out, "{zone}: NOT KNOWN: {}", fault.what)?,
+            (_, Damage::Unknown) => writeln!(out, "    also not known: {}", fault.what)?,
+            (0, Damage::Changed | Damage::Lost | Damage::Chain) => {
+                writeln!(out, "{zone}: BROKEN at {}", fault_text(fault))?;
+            }
+            (_, Damage::Changed | Damage::Lost | Damage::Chain) => {
+                writeln!(out, "    also {}", fault_text(fault))?;
+            }
+        }
+    }
+    if faults.len() > FAULTS_SHOWN {
+        writeln!(out, "    and more: --output json lists them")?;
+    }
     Ok(())
 }
 

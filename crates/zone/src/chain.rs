@@ -19,6 +19,8 @@ pub enum Damage {
     Lost,
     /// Versions are whole, but do not follow each other.
     Chain,
+    /// Nothing is known to have happened, but not all is known: a file or an archive that would show it cannot be read.
+    Unknown,
 }
 
 impl Damage {
@@ -29,6 +31,7 @@ impl Damage {
             Self::Changed => "changed",
             Self::Lost => "lost",
             Self::Chain => "chain",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -39,6 +42,7 @@ impl fmt::Display for Damage {
             Self::Changed => "changed bytes",
             Self::Lost => "lost versions",
             Self::Chain => "broken chain",
+            Self::Unknown => "not known",
         })
     }
 }

@@ -69,6 +69,7 @@ mod serial_floor;
 mod serial_places;
 mod serial_search;
 mod snapshot;
+mod state_files;
 mod step;
 mod step_cache;
 mod store;
@@ -99,7 +100,7 @@ use scan::scan;
 use segment::Segments;
 use segment_objects::NoObjects;
 use segment_opened::Remote;
-use serial_files::{Newest, Serials};
+use serial_files::{Known, Newest, Serials};
 use serial_floor::{Losses, floors, lost_note};
 use serial_search::KnownTurns;
 use snapshot::SnapshotJob;
@@ -115,6 +116,7 @@ pub use corefiles::KeptCorefile;
 pub use open_error::OpenError;
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone};
+pub use repair::FORMAT_FILE;
 pub use retention::Retention;
 pub use segment::Segment;
 pub use segment_cut::{Cut, CutLimits};
@@ -123,8 +125,9 @@ pub use serial_floor::Lost;
 #[cfg(any(test, feature = "testing"))]
 pub use serial_search::find_serial;
 pub use serial_search::{SerialPlace, last_of};
+pub use state_files::{FileFinding, check_files};
 pub use step_cache::StepCache;
-pub use store::StoreError;
+pub use store::{ArchiveError, ArchiveFault, StoreError};
 pub use topic::Topic;
 pub use verify::{Anchored, Fault, PartVerdict, Verdict};
 pub use verify_parts::{SegmentPart, SegmentsVerdict};
@@ -286,6 +289,8 @@ pub struct Journal {
     newest: Newest,
     /// Whether the file was written since the machine was booted.
     is_noted: bool,
+    /// Zones of which no file beside the database says what was announced.
+    unnoted: BTreeSet<Name>,
     /// The ceilings as they were found, for zones without a commit since.
     floors: BTreeMap<Name, Serial>,
     /// Lost versions that no later version has recorded yet, shared with readers.
@@ -354,32 +359,27 @@ impl Journal {
             move |source| OpenError::Unusable { dir, doing, source }
         };
         let found = Serials::read(dir.path()).map_err(unusable("reading the serials"))?;
-        let mut notes = found.notes;
+        let mut notes = Vec::from_iter(found.note());
         let store = Store::at(&dir.database());
         let scan = dir.open_database(&store, &mut notes, scan)?;
         notes.extend(scan.notes);
-        let mut serials = found.serials;
+        let serials = found.serials;
         if !found.present && !scan.zones.is_empty() {
             notes.push(
                 "the file of serials is missing: serials continue from the database".to_owned(),
             );
         }
         let mut floors = floors(&serials, &scan.zones);
-        let (newest, known) = Newest::open(dir.path()).map_err(unusable("opening a file in it"))?;
+        let known = Known::read(dir.path()).map_err(unusable("reading a file in it"))?;
         serial_floor::lower(&mut floors, &known, &scan.zones);
         let losses = Losses::found(&serials, &known, &scan.zones);
         let lost = losses.all().into_iter();
         notes.extend(lost.filter_map(|(apex, lost)| lost_note(&apex, lost)));
-        // A zone whose line was lost gets one again. Ceilings that are still there are not changed.
-        let heads: Vec<_> = scan
-            .zones
-            .values()
-            .map(|stored| (stored.apex.clone(), stored.head.serial))
-            .collect();
-        serials
-            .cover(&heads)
-            .map_err(unusable("writing the serials"))?;
+        let zones = scan.zones.keys();
+        let unnoted = zones.filter(|apex| !serials.has(apex) && !known.has(apex));
         let journal = Self {
+            unnoted: unnoted.cloned().collect(),
+            newest: Newest::of(dir.path()),
             dir,
             store,
             clock,
@@ -389,7 +389,6 @@ impl Journal {
             new_limits: BTreeSet::new(),
             early: Vec::new(),
             serials,
-            newest,
             is_noted: known.is_exact,
             floors,
             losses,
@@ -409,8 +408,8 @@ impl Journal {
     }
 
     /// Begins a run that publishes versions. The folder becomes its owner's alone. If the folder is a copy, other versions may have been published since it
-    /// was made: then each zone continues above its ceiling and an hour ahead of the clock, and has lost versions
-    /// ([`Self::lost`]). Returns what was found, in sentences for an operator.
+    /// was made: then each zone continues above its ceiling and an hour ahead of the clock, and may have lost versions
+    /// ([`Self::lost`]). So does a zone of which no file says what was announced. Returns what was found, in sentences for an operator.
     ///
     /// # Errors
     /// [`OpenError`] when the folder cannot be read or written.
@@ -422,18 +421,28 @@ impl Journal {
         };
         let mut notes = Vec::new();
         rights::restrict(&dir, &mut notes);
-        if incarnation::is_copy(&dir).map_err(unusable("reading a file in it"))? {
-            let floors = self.floors_of_copy();
-            // All of this is durable before the folder is no copy any more.
-            self.serials
-                .cover(&floors)
-                .map_err(unusable("writing the serials"))?;
-            for (apex, floor) in floors {
-                let kept = self.zones().get(&apex).map(|stored| stored.head.serial);
-                self.losses.doubt(&apex, kept, floor);
-                self.floors.insert(apex, floor);
-            }
+        let is_copy = incarnation::is_copy(&dir).map_err(unusable("reading a file in it"))?;
+        let floors = self.floors_of_unknown(is_copy);
+        // All of this is durable before the folder is no copy any more. A zone whose line was lost gets one again.
+        let covered: Vec<_> = (self.zones().values())
+            .map(|stored| {
+                let floor = floors.get(&stored.apex).copied();
+                (stored.apex.clone(), floor.unwrap_or(stored.head.serial))
+            })
+            .collect();
+        self.serials
+            .cover(&covered)
+            .map_err(unusable("writing the serials"))?;
+        let is_unknown = !floors.is_empty();
+        for (apex, floor) in floors {
+            let kept = self.zones().get(&apex).map(|stored| stored.head.serial);
+            self.losses.doubt(&apex, kept, floor);
+            self.floors.insert(apex, floor);
+        }
+        if is_unknown {
             self.note_newest();
+        }
+        if is_copy {
             notes.push(format!(
                 "the state folder {} is a copy: other versions may have been published since it was made; all zones \
                  continue with serials above those that these can have",
@@ -445,11 +454,13 @@ impl Journal {
         Ok(notes)
     }
 
-    /// The serials above which the zones of a copied folder continue.
-    fn floors_of_copy(&self) -> Vec<(Name, Serial)> {
+    /// The serials above which zones continue of which it is not known what was announced: all of a copied folder.
+    fn floors_of_unknown(&self, is_copy: bool) -> BTreeMap<Name, Serial> {
         let ahead = (self.clock)() / 1000 + COPY_MARGIN_SECONDS;
         let zones = self.zones();
-        let floors = zones.values().map(|stored| {
+        let unknown = zones.values();
+        let unknown = unknown.filter(|stored| is_copy || self.unnoted.contains(&stored.apex));
+        let floors = unknown.map(|stored| {
             let floor = self.floors.get(&stored.apex).copied();
             let floor = next_serial(Some(stored.head.serial), floor, None, ahead);
             (stored.apex.clone(), floor)

@@ -8,7 +8,8 @@ use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Operator, Origin, Verb};
 use writer::Waiting;
 use zone::journal::{
-    Act, Acts, Archived, PartVerdict, PartialStep, SerialPlace, Topic, Verdict, find_serial,
+    Act, Acts, Archived, KeptCorefile, PartVerdict, PartialStep, SerialPlace, Topic, Verdict,
+    find_serial,
 };
 use zone::{Contents, Hash, Net, Step};
 
@@ -199,6 +200,15 @@ fn missing() -> AuditError {
 }
 
 impl Past for Fake {
+    /// One that was in use all the time.
+    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
+        Ok(vec![KeptCorefile {
+            since_ms: 1,
+            digest: "ab".repeat(64),
+            text: "z {\n}\n".to_owned(),
+        }])
+    }
+
     fn zones(&self) -> Vec<Name> {
         self.zones.clone()
     }

@@ -117,6 +117,40 @@ fn blame_diff_and_absence_have_the_remark() {
 }
 
 #[test]
+fn a_rollback_and_corefiles_have_the_remark() {
+    let past = past();
+    let time = "2026-11-21T14:00:00.500Z";
+    let back = |to: &str, output| {
+        let (to, time) = (to.to_owned(), "1h".to_owned());
+        let order = OrderText::Rollback { to, time };
+        fake::ordered(&past, "z", order, output).unwrap()
+    };
+    let show = |at: &str, output| {
+        let zone = format!("z@{at}");
+        asked(&past, Request::Corefile { zone }, output).unwrap()
+    };
+    let diff = |at: &str, output| {
+        let (zone, from, to) = ("z".to_owned(), at.to_owned(), Some("200".to_owned()));
+        asked(&past, Request::Corefiles { zone, from, to }, output).unwrap()
+    };
+    let read = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+    for (asks, field) in [
+        (&back as &dyn Fn(&str, Output) -> String, "clockSetBack"),
+        (&show, "clockSetBack"),
+        (&diff, "fromClockSetBack"),
+    ] {
+        let remark = pair(time).trim_start_matches("; ").to_owned();
+        let said = asks(time, Output::Text);
+        assert!(said.contains(&remark), "{said}");
+        assert_eq!(read(asks(time, Output::Json))[field]["last"], 200);
+        assert!(!asks("100", Output::Text).contains("twice"));
+        assert!(read(asks("100", Output::Json))[field].is_null());
+    }
+    assert!(show(time, Output::Text).starts_with("# the Corefile of z. 100 of "));
+    assert!(show(time, Output::Text).contains(&format!("\n# {time} may have been")));
+}
+
+#[test]
 fn a_newest_version_ahead_of_the_clock_tells_that_it_was_set_back() {
     let mut past = Fake::new();
     past.clock_ahead_ms = -500;

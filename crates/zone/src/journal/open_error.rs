@@ -26,7 +26,7 @@ pub enum OpenError {
         found: String,
     },
     /// The folder was written in another layout.
-    #[error("the state folder {} has the layout {found:?}, this zonewright reads \"{FORMAT_TEXT}{FORMAT}\": use the zonewright that wrote it, or give another folder with --state", dir.display())]
+    #[error("the state folder {} has the layout {found:?} in its file format, this zonewright reads \"{FORMAT_TEXT}{FORMAT}\": use the zonewright that wrote it, or give another folder with --state", dir.display())]
     OtherFormat {
         /// The folder.
         dir: PathBuf,

@@ -19,7 +19,7 @@ use crate::journal::serial_files::{sync_dir, write_durably};
 use crate::journal::store::{Batch, Entries, Store, StoreError};
 
 /// The file that marks the folder as ours and names its layout.
-const FORMAT_FILE: &str = "format";
+pub const FORMAT_FILE: &str = "format";
 /// The name under which it is written before it is renamed.
 const FORMAT_NEXT: &str = "format.next";
 /// The file that is locked while a process uses the folder.
@@ -367,7 +367,8 @@ fn check_format(path: &Path) -> Result<bool, OpenError> {
         doing: "reading it",
         source,
     };
-    match fs::read_to_string(path.join(FORMAT_FILE)) {
+    let read = fs::read(path.join(FORMAT_FILE));
+    match read.map(|octets| String::from_utf8_lossy(&octets).into_owned()) {
         Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT}") => return Ok(true),
         // The format file is rewritten before anything else, because older releases cannot read the new entries.
         Ok(text) if text.trim_end() == format!("{FORMAT_TEXT}{FORMAT_BEFORE}") => return Ok(false),

@@ -13,9 +13,8 @@ use crate::journal::head::Head;
 use crate::journal::segment::Segment;
 use crate::journal::segment_blocks::{Block, Index, damaged, digest_of};
 use crate::journal::segment_objects::Objects;
-use crate::journal::store::{Entries, Octets, Page, StoreError};
+use crate::journal::store::{ArchiveError, ArchiveFault, Entries, Octets, Page, StoreError};
 
-const DOING: &str = "reading the archive";
 /// The memory for indexes, in octets.
 const INDEXES_OCTETS: u64 = 16 << 20;
 /// The memory for blocks, in octets.
@@ -118,23 +117,26 @@ fn within(octets: u64) -> Options {
     options.expect("both capacities are set")
 }
 
-/// An error of the archive, with the object's place.
+/// An error of the archive, with the object's place and the versions that it has.
 pub(super) fn failed(segment: &Segment, error: &io::Error) -> StoreError {
     let place = &segment.place;
     let (first, last) = (segment.first_serial, segment.serial);
+    // The name begins with that of the zone.
+    let zone = place.name.split('/').next().unwrap_or_default();
+    let versions = format!("serials {first} to {last} of {zone}");
     let kind = error.kind();
     if [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof].contains(&kind) {
-        let what = format!("{place}, with serials {first} to {last}: {error}");
-        return StoreError::Broken { doing: DOING, what };
+        let what =
+            format!("the object {place} of the archive, with {versions}, is damaged: {error}");
+        return ArchiveError::new(ArchiveFault::Damaged, what).into();
     }
-    let text = match kind == io::ErrorKind::NotFound {
-        true => format!("{place}, with serials {first} to {last}, does not exist"),
-        false => format!("{place}: {error}"),
-    };
-    StoreError::Io {
-        doing: DOING,
-        source: io::Error::new(kind, text),
+    if kind == io::ErrorKind::NotFound {
+        let what = format!("the object {place} of the archive, with {versions}, does not exist");
+        return ArchiveError::new(ArchiveFault::Lost, what).into();
     }
+    let url = &place.url;
+    let what = format!("the archive {url} cannot be read, and {versions} are in it: {error}");
+    ArchiveError::new(ArchiveFault::Away, what).into()
 }
 
 /// A segment whose entries can be read.
@@ -189,10 +191,7 @@ impl Opened {
         for (number, block) in (number..).zip(fetched) {
             blocks.insert(key(number), block);
         }
-        wanted.ok_or(StoreError::Broken {
-            doing: DOING,
-            what: format!("{} has no block {number}", self.segment.place),
-        })
+        wanted.ok_or_else(|| failed(&self.segment, &damaged("there is no such block")))
     }
 
     fn fetched(&self, numbers: Range<usize>) -> io::Result<Vec<Arc<Block>>> {

@@ -5,19 +5,22 @@
 //! completely or at its end, the next serial is above the ceiling. The file is text, so that an operator can read it:
 //! a first line, then `NAME CEILING CHECKSUM` per zone. Each line has its own checksum, so that a damaged line
 //! affects one zone only.
+//!
+//! A ceiling is exact after a clean end. After a crash it is some way ahead: the serials up to it were reserved, and
+//! only the file `newest` shows which of them were announced.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use dns::{Name, Serial};
 
-const FILE: &str = "serials";
+pub(super) const SERIALS: &str = "serials";
 /// The name under which it is written before it is renamed.
 const NEXT: &str = "serials.next";
 /// The file with the newest serials.
-const NEWEST: &str = "newest";
+pub(super) const NEWEST: &str = "newest";
 const HEAD_LINE: &str = "zonewright serials 1";
 /// How far a ceiling is set above the serial. Serials follow the clock, so the file is written at most once in as
 /// many seconds, and a crash skips at most as many serials.
@@ -33,10 +36,22 @@ pub(super) struct Serials {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) serials: Serials,
-    /// The problem of the file, in sentences for an operator.
-    pub(super) notes: Vec<String>,
+    /// The number of damaged lines.
+    pub(super) damaged: usize,
     /// Whether the file exists.
     pub(super) present: bool,
+}
+
+impl Found {
+    /// The problem of the file, in a sentence for an operator.
+    pub(super) fn note(&self) -> Option<String> {
+        (self.damaged > 0).then(|| {
+            let lines = self.damaged;
+            format!(
+                "the file {SERIALS} is damaged ({lines} lines): serials continue from the database"
+            )
+        })
+    }
 }
 
 impl Serials {
@@ -46,10 +61,10 @@ impl Serials {
                 dir: dir.to_owned(),
                 ceilings: BTreeMap::new(),
             },
-            notes: Vec::new(),
+            damaged: 0,
             present: true,
         };
-        let octets = match fs::read(dir.join(FILE)) {
+        let octets = match fs::read(dir.join(SERIALS)) {
             Ok(octets) => octets,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 found.present = false;
@@ -71,12 +86,12 @@ impl Serials {
         if !octets.ends_with(b"\n") {
             bad = bad.max(1);
         }
-        if bad > 0 {
-            found.notes.push(format!(
-                "the file {FILE} is damaged ({bad} lines): serials continue from the database"
-            ));
-        }
+        found.damaged = bad;
         Ok(found)
+    }
+
+    pub(super) fn has(&self, apex: &Name) -> bool {
+        self.ceilings.contains_key(apex)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&Name, Serial)> {
@@ -116,48 +131,65 @@ impl Serials {
         for (apex, ceiling) in &next {
             text.push_str(&write_line(apex, *ceiling));
         }
-        write_durably(&self.dir, FILE, NEXT, text.as_bytes())?;
+        write_durably(&self.dir, SERIALS, NEXT, text.as_bytes())?;
         self.ceilings = next;
         Ok(())
     }
 }
 
 fn write_line(apex: &Name, ceiling: Serial) -> String {
-    let body = format!("{apex} {ceiling}");
-    let sum = crc32fast::hash(body.as_bytes());
-    format!("{body} {sum:08x}\n")
+    format!("{}\n", with_sum(&format!("{apex} {ceiling}")))
+}
+
+/// The checksum of a text or of octets: their CRC-32, in eight digits.
+#[must_use]
+pub fn sum(octets: impl AsRef<[u8]>) -> String {
+    format!("{:08x}", crc32fast::hash(octets.as_ref()))
+}
+
+/// A line with its checksum at its end, without the end of the line.
+#[must_use]
+pub fn with_sum(body: &str) -> String {
+    format!("{body} {}", sum(body))
+}
+
+/// A line without its checksum; `None` when it does not have the right one.
+#[must_use]
+pub fn without_sum(line: &str) -> Option<&str> {
+    let (body, _) = line.rsplit_once(' ')?;
+    (with_sum(body) == line).then_some(body)
 }
 
 /// Parses a line; `None` when it is damaged.
 fn read_line(line: &[u8]) -> Option<(Name, Serial)> {
-    let line = std::str::from_utf8(line).ok()?;
-    let (body, sum) = line.rsplit_once(' ')?;
-    if format!("{:08x}", crc32fast::hash(body.as_bytes())) != sum {
-        return None;
-    }
+    let body = without_sum(std::str::from_utf8(line).ok()?)?;
     let (apex, ceiling) = body.rsplit_once(' ')?;
     let apex: Name = apex.parse().ok()?;
     Some((apex.to_lower(), Serial::decode(ceiling.parse().ok()?)))
 }
 
-/// The file `newest`: the serial and number of each zone's newest version, written in place with each commit and not
-/// synced.
+/// The file `newest`: the serial of each zone's newest version, written in place with each commit and not synced.
 ///
-/// Nothing relies on it: when it is undamaged and ahead of the database, it shows which versions were lost. As long
+/// No serial relies on it: when it is undamaged and ahead of the database, it shows which versions were lost. As long
 /// as the machine was not rebooted, it is exact: if it agrees with the database, nothing is lost and no serial has to
-/// be skipped. A line that begins with [`UNSURE`] is for a zone that lost everything, with an unknown history. A line
-/// that begins with [`NOT_SINCE`] is for a zone without a commit since the boot; later serials may have been
+/// be skipped. A line that begins with [`UNSURE`] is for a zone that may have lost versions, with an unknown history. A
+/// line that begins with [`NOT_SINCE`] is for a zone without a commit since the boot; later serials may have been
 /// published before.
 #[derive(Debug)]
 pub(super) struct Newest {
-    file: File,
+    path: PathBuf,
+    /// The file; `None` until something is written to it.
+    file: Option<File>,
     len: u64,
     /// Identifies this boot of the machine; empty when the system does not say.
     boot: String,
 }
 
-/// The prefix of the line of a zone that may have lost all its versions, with the highest serial that they can have
-/// had.
+/// The prefix of the first line.
+const BOOT: &str = "boot ";
+/// The length of the identity of a boot. Older releases wrote it without a checksum.
+const BOOT_OCTETS: usize = 36;
+/// The prefix of the line of a zone that may have lost versions, with the highest serial that they can have had.
 const UNSURE: &[u8] = b"? ";
 /// The prefix of the line of a zone without a commit since a start that did not know the newest published serial.
 const NOT_SINCE: &[u8] = b"+ ";
@@ -172,14 +204,89 @@ pub(super) struct Line {
     pub(super) is_newest: bool,
 }
 
+/// What is wrong with the file `newest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NewestFault {
+    Missing,
+    /// A loss of power can leave it so, as it is not synced.
+    Empty,
+    Damaged,
+}
+
+impl NewestFault {
+    /// The words after the file's name.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "is missing",
+            Self::Empty => "is empty",
+            Self::Damaged => "is damaged",
+        }
+    }
+}
+
 /// The contents of the file `newest`.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) serials: Vec<Line>,
-    /// Zones that may have lost all versions, with the highest serial that they can have had.
+    /// Zones that may have lost versions, with the highest serial that they can have had.
     pub(super) unsure: Vec<(Name, Serial)>,
     /// Whether the file was written since the machine was booted, so that it is complete.
     pub(super) is_exact: bool,
+    /// What is wrong with it. Lines that are whole are known all the same.
+    pub(super) fault: Option<NewestFault>,
+}
+
+impl Known {
+    /// Whether the file says which version of a zone is the newest.
+    pub(super) fn has(&self, apex: &Name) -> bool {
+        self.serials.iter().any(|line| line.apex == *apex)
+    }
+
+    /// Reads the file, as far as it is there.
+    pub(super) fn read(dir: &Path) -> io::Result<Self> {
+        match fs::read(dir.join(NEWEST)) {
+            Ok(octets) => Ok(Self::of(&octets, &boot())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
+                fault: Some(NewestFault::Missing),
+                ..Self::default()
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of(octets: &[u8], boot: &str) -> Self {
+        let mut known = Self::default();
+        if octets.is_empty() {
+            known.fault = Some(NewestFault::Empty);
+            return known;
+        }
+        let mut lines = octets.split(|octet| *octet == b'\n');
+        let written = lines.next().and_then(read_boot);
+        let mut is_whole = written.is_some() && octets.ends_with(b"\n");
+        for line in lines.filter(|line| !line.is_empty()) {
+            match line.strip_prefix(UNSURE) {
+                Some(rest) => match read_line(rest) {
+                    Some(unsure) => known.unsure.push(unsure),
+                    None => is_whole = false,
+                },
+                None => match read_newest(line) {
+                    Some(line) => known.serials.push(line),
+                    None => is_whole = false,
+                },
+            }
+        }
+        known.is_exact = is_whole && !boot.is_empty() && written == Some(boot);
+        known.fault = (!is_whole).then_some(NewestFault::Damaged);
+        known
+    }
+}
+
+/// Parses the first line; `None` when it is damaged.
+fn read_boot(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(line).ok()?;
+    let boot = without_sum(line).unwrap_or(line).strip_prefix(BOOT)?;
+    let is_old = line.len() == BOOT.len() || line.len() == BOOT.len() + BOOT_OCTETS;
+    (is_old || without_sum(line).is_some()).then_some(boot)
 }
 
 /// Parses a line; `None` when it is damaged.
@@ -197,45 +304,26 @@ fn read_newest(line: &[u8]) -> Option<Line> {
 /// Identifies the current boot on Linux.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
+fn boot() -> String {
+    let boot = fs::read_to_string(BOOT_ID).unwrap_or_default();
+    boot.trim().to_owned()
+}
+
 impl Newest {
-    /// Opens the file and reads it. A damaged or new file has no contents.
-    pub(super) fn open(dir: &Path) -> io::Result<(Self, Known)> {
-        let boot = fs::read_to_string(BOOT_ID)
-            .unwrap_or_default()
-            .trim()
-            .to_owned();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(dir.join(NEWEST))?;
-        let mut octets = Vec::new();
-        file.read_to_end(&mut octets)?;
-        let mut lines = octets
-            .split(|octet| *octet == b'\n')
-            .filter(|line| !line.is_empty());
-        let written = lines.next().and_then(|line| line.strip_prefix(b"boot "));
-        let (unsure, sure): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(UNSURE));
-        let sure: Option<Vec<_>> = sure.into_iter().map(read_newest).collect();
-        let unsure = unsure
-            .into_iter()
-            .map(|line| read_line(&line[UNSURE.len()..]));
-        let unsure: Option<Vec<_>> = unsure.collect();
-        let is_exact = !boot.is_empty() && written == Some(boot.as_bytes());
-        let known = sure.zip(unsure).map(|(serials, unsure)| Known {
-            serials,
-            unsure,
-            is_exact,
-        });
-        let known = known.unwrap_or_default();
-        let len = octets.len() as u64;
-        Ok((Self { file, len, boot }, known))
+    /// The file of a folder. Nothing is written yet.
+    pub(super) fn of(dir: &Path) -> Self {
+        Self {
+            path: dir.join(NEWEST),
+            file: None,
+            len: 0,
+            boot: boot(),
+        }
     }
 
-    /// Writes the newest serials, and the zones that may have lost all versions.
+    /// Writes the newest serials, and the zones that may have lost versions.
     pub(super) fn write(&mut self, serials: &[Line], unsure: &[(Name, Serial)]) -> io::Result<()> {
-        let mut text = format!("boot {}\n", self.boot).into_bytes();
+        let first = with_sum(&format!("{BOOT}{}", self.boot));
+        let mut text = format!("{first}\n").into_bytes();
         for line in serials {
             if !line.is_newest {
                 text.extend_from_slice(NOT_SINCE);
@@ -246,11 +334,21 @@ impl Newest {
             text.extend_from_slice(UNSURE);
             text.extend_from_slice(write_line(apex, *serial).as_bytes());
         }
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&text)?;
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let mut options = OpenOptions::new();
+                let file = options.write(true).create(true).truncate(false);
+                let file = file.open(&self.path)?;
+                self.len = file.metadata()?.len();
+                self.file.insert(file)
+            }
+        };
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&text)?;
         let len = text.len() as u64;
         if len < self.len {
-            self.file.set_len(len)?;
+            file.set_len(len)?;
         }
         self.len = len;
         Ok(())

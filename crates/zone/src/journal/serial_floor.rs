@@ -8,11 +8,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use dns::{Name, Serial};
 use provenance::{Cause, Verb};
 
+use crate::chain::Damage;
 use crate::journal::Zones;
-use crate::journal::serial_files::{Known, Serials};
+use crate::journal::serial_files::{Known, NEWEST, NewestFault, Serials};
 
 /// The key of causes that record lost versions.
 const STORE: &str = "the store";
+/// The end of the text of a loss that is not certain.
+const AT_MOST: &str = " at most";
 
 /// Versions that were published but are no longer in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +42,12 @@ impl fmt::Display for Lost {
             ),
             (Some(kept), false) => write!(
                 f,
-                "versions after serial {kept} may be lost, with serials up to {newest} at most"
+                "versions after serial {kept} may be lost, with serials up to {newest}{AT_MOST}"
             ),
             (None, true) => write!(f, "all versions up to serial {newest} are lost"),
             (None, false) => write!(
                 f,
-                "all versions are lost, with serials up to {newest} at most"
+                "all versions are lost, with serials up to {newest}{AT_MOST}"
             ),
         }
     }
@@ -58,29 +61,59 @@ impl Lost {
     }
 
     /// The loss that a cause records; `None` for other causes.
-    pub(super) fn told_by(cause: &Cause) -> Option<String> {
+    pub(super) fn told_by(cause: &Cause) -> Option<(Damage, String)> {
         let is_it = cause.verb == Verb::Restored && cause.kind.is_none();
         let rest = cause.key.name.strip_prefix(STORE).filter(|_| is_it)?;
-        Some(match rest.strip_prefix(": ") {
-            Some(what) => format!("{what}: this version replaces them"),
-            // Written by older releases.
-            None => "versions before it are lost: this version replaces them".to_owned(),
-        })
+        // Older releases wrote no more than the key.
+        let what = { rest.strip_prefix(": ") }.unwrap_or("versions before it are lost");
+        let damage = match what.ends_with(AT_MOST) {
+            true => Damage::Unknown,
+            false => Damage::Lost,
+        };
+        Some((damage, format!("{what}: this version replaces them")))
+    }
+
+    /// What is known of the loss, with the reason why it is not more.
+    fn known(&self, newest_fault: Option<NewestFault>) -> (Damage, String) {
+        let Self {
+            kept,
+            newest,
+            is_exact,
+        } = self;
+        if *is_exact {
+            return (Damage::Lost, self.to_string());
+        }
+        let after = match kept {
+            Some(kept) => format!("versions after serial {kept} were announced"),
+            None => "versions were announced, as none is kept".to_owned(),
+        };
+        let why = newest_fault.map_or_else(String::new, |fault| {
+            format!(": the file {NEWEST} {}", fault.as_str())
+        });
+        let what =
+            format!("it is not known whether {after}, with serials up to {newest}{AT_MOST}{why}");
+        (Damage::Unknown, what)
     }
 }
 
 /// Lost versions by zone, until a version records the loss.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Losses(Arc<RwLock<BTreeMap<Name, Lost>>>);
+pub(super) struct Losses {
+    /// The lock protects the map alone.
+    lost: Arc<RwLock<BTreeMap<Name, Lost>>>,
+    /// What was wrong with the file `newest` when the folder was opened.
+    newest_fault: Option<NewestFault>,
+}
 
 impl Losses {
     /// Finds losses by comparing the files beside the database with its zones.
     pub(super) fn found(serials: &Serials, known: &Known, zones: &Zones) -> Self {
         let mut lost = BTreeMap::new();
         let unsure = (known.unsure.iter()).map(|(apex, newest)| (apex, *newest));
-        // It is unknown whether the first version of such a zone was ever published.
+        // Serials up to the ceiling were reserved. It is unknown whether a version with one of them was published: the
+        // first version of a zone that has none, or one after the newest of a zone of which `newest` says nothing.
         let covered = serials.all().filter(|_| !known.is_exact);
-        let covered = covered.filter(|(apex, _)| !zones.contains_key(*apex));
+        let covered = covered.filter(|(apex, _)| !zones.contains_key(*apex) || !known.has(apex));
         let kept = |apex: &Name| zones.get(apex).map(|stored| stored.head.serial);
         let missing = unsure.chain(covered);
         let missing =
@@ -107,16 +140,26 @@ impl Losses {
                 lost.insert(apex.clone(), lost_here);
             }
         }
-        Self(Arc::new(RwLock::new(lost)))
+        Self {
+            lost: Arc::new(RwLock::new(lost)),
+            newest_fault: known.fault,
+        }
+    }
+
+    /// What is known of the loss of a zone; `None` when it lost nothing.
+    pub(super) fn known(&self, apex: &Name) -> Option<(Lost, Damage, String)> {
+        let lost = self.get(apex)?;
+        let (damage, what) = lost.known(self.newest_fault);
+        Some((lost, damage, what))
     }
 
     pub(super) fn get(&self, apex: &Name) -> Option<Lost> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.lost.read().unwrap_or_else(PoisonError::into_inner);
         all.get(apex).copied()
     }
 
     pub(super) fn all(&self) -> Vec<(Name, Lost)> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.lost.read().unwrap_or_else(PoisonError::into_inner);
         all.iter()
             .map(|(apex, lost)| (apex.clone(), *lost))
             .collect()
@@ -124,7 +167,7 @@ impl Losses {
 
     /// Records that a zone lost its newest versions, perhaps not for the first time.
     pub(super) fn add(&self, apex: &Name, kept: Option<Serial>, newest: Serial) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.lost.write().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(apex).filter(|known| known.newest.is_after(newest));
         let newest = known.map_or(newest, |known| known.newest);
         let lost = Lost {
@@ -137,7 +180,7 @@ impl Losses {
 
     /// Records that a zone may have lost versions after its newest one.
     pub(super) fn doubt(&self, apex: &Name, kept: Option<Serial>, newest: Serial) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.lost.write().unwrap_or_else(PoisonError::into_inner);
         let is_exact = false;
         let lost = Lost {
             kept,
@@ -149,7 +192,7 @@ impl Losses {
 
     /// A version has recorded the loss.
     pub(super) fn remove(&self, apex: &Name) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.lost.write().unwrap_or_else(PoisonError::into_inner);
         all.remove(apex);
     }
 }

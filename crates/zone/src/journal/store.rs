@@ -48,6 +48,36 @@ pub enum StoreError {
         /// The message of sled.
         what: String,
     },
+    /// An object of an archive cannot be read. The database has nothing to do with it.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+}
+
+/// Why an object of an archive cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct ArchiveError {
+    /// What it means for the history.
+    pub fault: ArchiveFault,
+    /// The object, the versions that it has, and the reason.
+    what: String,
+}
+
+impl ArchiveError {
+    pub(super) const fn new(fault: ArchiveFault, what: String) -> Self {
+        Self { fault, what }
+    }
+}
+
+/// What it means for the history that an object of an archive cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveFault {
+    /// It is not as it was written.
+    Damaged,
+    /// The archive does not have it.
+    Lost,
+    /// Nothing: the archive cannot be reached, or refuses.
+    Away,
 }
 
 impl StoreError {
@@ -55,7 +85,7 @@ impl StoreError {
         Self::Io { doing, source }
     }
 
-    /// Whether the data are damaged. Otherwise the environment refused.
+    /// Whether the database is damaged. Otherwise the environment refused.
     #[must_use]
     pub const fn is_damage(&self) -> bool {
         matches!(self, Self::Broken { .. })

@@ -19,6 +19,7 @@ mod lost;
 mod power;
 mod reopening;
 mod segments;
+mod state_files;
 mod tamper;
 
 use super::codec::{SNAPSHOT, STEP, StreamError};
@@ -548,7 +549,7 @@ fn a_clean_end_leaves_no_gap_in_serials() {
     let newest = bench.dir.path().join("newest");
     let text = std::fs::read_to_string(&newest).unwrap();
     let (_, lines) = text.split_once('\n').unwrap();
-    std::fs::write(&newest, format!("boot another\n{lines}")).unwrap();
+    std::fs::write(&newest, format!("boot {}\n{lines}", "0".repeat(36))).unwrap();
     bench.open();
     assert!(
         bench

@@ -121,11 +121,11 @@ impl Reader {
         anchors: &[Hash],
         ends: &[u64],
     ) -> Result<PartVerdict, ReadError> {
-        let lost = self.losses.get(apex);
+        let lost = self.losses.known(apex);
         loop {
-            let stored = match (self.stored(apex), lost) {
-                (Err(ReadError::NoZone(_)), Some(lost)) => {
-                    return Ok(Verdict::of_nothing(lost).into());
+            let stored = match (self.stored(apex), &lost) {
+                (Err(ReadError::NoZone(_)), Some((lost, damage, what))) => {
+                    return Ok(Verdict::of_nothing(*lost, *damage, what).into());
                 }
                 (stored, _) => stored?,
             };
@@ -145,11 +145,11 @@ impl Reader {
                         what,
                     }));
                 // If a version recorded the loss meanwhile, the loss is reported twice.
-                verdict.faults.extend(lost.map(|lost| Fault {
+                verdict.faults.extend(lost.map(|(_, damage, what)| Fault {
                     seq: stored.head.seq + 1,
                     serial: None,
-                    damage: Damage::Lost,
-                    what: lost.to_string(),
+                    damage,
+                    what,
                 }));
                 return Ok(PartVerdict { verdict, ends });
             }
@@ -159,13 +159,13 @@ impl Reader {
 
 impl Verdict {
     /// The result for a zone that lost all versions.
-    fn of_nothing(lost: Lost) -> Self {
+    fn of_nothing(lost: Lost, damage: Damage, what: &str) -> Self {
         let mut verdict = Self::unread(0, (0, lost.newest));
         verdict.faults.push(Fault {
             seq: 0,
             serial: Some(lost.newest.encode()),
-            damage: Damage::Lost,
-            what: lost.to_string(),
+            damage,
+            what: what.to_owned(),
         });
         verdict
     }
@@ -307,8 +307,8 @@ impl<'a> Walk<'a> {
                 self.verdict.oldest = (seq, Some(step.serial), step.time_ms);
             }
             self.verdict.versions += 1;
-            for what in step.causes.iter().flatten().filter_map(Lost::told_by) {
-                self.fault(seq, Some(step.serial), Damage::Lost, what);
+            for (damage, what) in step.causes.iter().flatten().filter_map(Lost::told_by) {
+                self.fault(seq, Some(step.serial), damage, what);
             }
             let before = self.one_step(&step, last.as_ref());
             self.exactness(&step, &contents)?;

@@ -1,7 +1,6 @@
 //! Verifies a history in parts: each segment of the archive, and the versions in the database. So a verification of years
 //! can tell how far it is, and go on where it was interrupted.
 
-use std::io;
 use std::sync::Arc;
 
 use dns::{Name, Serial};
@@ -13,7 +12,7 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::segment::Segment;
 use crate::journal::segment_blocks::damaged;
 use crate::journal::segment_opened::failed;
-use crate::journal::store::StoreError;
+use crate::journal::store::{ArchiveFault, StoreError};
 use crate::journal::{Anchored, Fault, PartVerdict, Stored, Verdict};
 
 /// The most faults of segments that are reported.
@@ -77,10 +76,10 @@ impl Reader {
     }
 
     /// Verifies the segment that begins with this version, and finds the versions with these hashes. Of an object that is
-    /// damaged or lost, the verdict has a fault and no version.
+    /// damaged, lost or cannot be reached, the verdict has a fault and no version.
     ///
     /// # Errors
-    /// [`ReadError`] when there is no such segment, or the archive cannot be reached.
+    /// [`ReadError`] when there is no such segment, or the database fails for another reason than damage.
     pub fn verify_segment(
         &self,
         apex: &Name,
@@ -135,24 +134,31 @@ impl Reader {
     /// Verifies the kept history of a zone, and finds the versions with these hashes. Costs a pass over the history.
     ///
     /// # Errors
-    /// [`ReadError`] when the zone does not exist, or the database or the archive fails for another reason than damage.
+    /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
     pub fn verify(&self, apex: &Name, anchors: &[Hash]) -> Result<Verdict, ReadError> {
         // A segment that is added meanwhile is of versions that are still here.
         let parts = self.segment_parts(apex);
         let here = self.verify_here(apex, anchors)?;
         let mut segments = SegmentsVerdict::default();
         for part in parts {
-            segments.add(&part, self.verify_segment(apex, part.first, anchors)?);
+            match segments.is_away() {
+                true => segments.skip(&part),
+                false => segments.add(&part, self.verify_segment(apex, part.first, anchors)?),
+            }
         }
         Ok(segments.join(here))
     }
 }
 
-/// A segment that cannot be read as a fault; an error when the archive cannot be reached.
+/// A segment that cannot be read as a fault; an error when the database failed.
 fn fault_of(segment: &Segment, error: StoreError) -> Result<Fault, StoreError> {
     let damage = match &error {
+        StoreError::Archive(error) => match error.fault {
+            ArchiveFault::Damaged => Damage::Changed,
+            ArchiveFault::Lost => Damage::Lost,
+            ArchiveFault::Away => Damage::Unknown,
+        },
         StoreError::Broken { .. } => Damage::Changed,
-        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Damage::Lost,
         StoreError::Io { .. } => return Err(error),
     };
     Ok(Fault {
@@ -180,6 +186,28 @@ pub struct SegmentsVerdict {
 }
 
 impl SegmentsVerdict {
+    /// Whether the archive could not be reached. Then further segments are not tried, as each would be waited for.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        let mut faults = self.faults.iter();
+        faults.any(|fault| fault.damage == Damage::Unknown)
+    }
+
+    /// Notes that the next segment was not read, because the archive cannot be reached.
+    pub fn skip(&mut self, part: &SegmentPart) {
+        let mut found = Verdict::unread(part.first, (part.until, part.first_serial));
+        found.faults.push(Fault {
+            seq: part.until,
+            serial: None,
+            damage: Damage::Unknown,
+            what: format!(
+                "the object {} was not read, as the archive cannot be reached",
+                part.place
+            ),
+        });
+        self.add(part, found.into());
+    }
+
     /// Adds the next segment; the oldest first.
     pub fn add(&mut self, part: &SegmentPart, found: PartVerdict) {
         let end = found.end(part.until);

@@ -39,7 +39,7 @@ fn a_folder_of_another_layout_is_refused() {
     std::fs::write(bench.dir.path().join("format"), "zonewright state 9\n").unwrap();
     assert_eq!(
         refusal(bench.dir.path()),
-        "the state folder DIR has the layout \"zonewright state 9\", this zonewright reads \
+        "the state folder DIR has the layout \"zonewright state 9\" in its file format, this zonewright reads \
          \"zonewright state 2\": use the zonewright that wrote it, or give another folder with --state"
     );
 }

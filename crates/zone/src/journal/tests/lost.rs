@@ -4,7 +4,7 @@ use super::*;
 use crate::laws::fixed_history;
 
 /// The faults of the zone.
-fn faults(bench: &mut Bench) -> Vec<Fault> {
+pub(super) fn faults(bench: &mut Bench) -> Vec<Fault> {
     bench
         .journal()
         .reader()

@@ -267,7 +267,11 @@ fn any_flipped_octet_of_a_segment_is_found_and_its_object_named() {
         bench.attach(2, &objects);
         let verdict = bench.journal().reader().verify(&apex(), &[]).unwrap();
         let is_named = |fault: &Fault| {
-            fault.damage == Damage::Changed && fault.what.contains(&place.to_string())
+            fault.damage == Damage::Changed
+                && fault
+                    .what
+                    .starts_with(&format!("the object {place} of the archive, with serials "))
+                && fault.what.contains(" is damaged: ")
         };
         assert!(
             verdict.faults.iter().any(is_named),
@@ -433,9 +437,16 @@ fn an_archive_that_cannot_be_reached_is_an_error_for_what_it_has_alone() {
     let reader = bench.journal().reader();
     assert!(reader.step(&apex(), 12).is_ok());
     assert!(reader.step(&apex(), 1).is_err());
-    assert!(
-        matches!(reader.verify(&apex(), &[]), Err(ReadError::Store(error)) if !error.is_damage())
-    );
+    let error = reader.step(&apex(), 1).unwrap_err();
+    let is_away = |error: &ArchiveError| error.fault == ArchiveFault::Away;
+    assert!(matches!(&error, ReadError::Store(StoreError::Archive(it)) if is_away(it)));
+    let verdict = reader.verify(&apex(), &[]).unwrap();
+    let [first, second, ..] = &verdict.faults[..] else {
+        panic!("{:?}", verdict.faults);
+    };
+    assert!(verdict.faults.iter().all(|it| it.damage == Damage::Unknown));
+    assert_eq!(first.what, error.to_string());
+    assert!(second.what.contains("was not read"), "{second:?}");
     // The limits of its descriptions are known.
     assert_eq!(reader.moment(&apex(), 1).unwrap().0, bench.steps[0].serial);
     // The writer's reader asks the database alone.
