@@ -322,7 +322,7 @@ fn serve_if_ordered() -> bool {
     let (versions, names): (u64, versions::Names) = serde_json::from_str(&order).unwrap();
     // As the server's threads that answer.
     lower_priority();
-    let dir = tempfile::TempDir::new_in(".").unwrap();
+    let dir = tempfile::TempDir::new_in("target").unwrap();
     let (mut journal, _) = Journal::open(dir.path(), Arc::new(|| START_MS)).unwrap();
     let mut zone = Zone::new(&mut journal, names.records());
     make(&mut zone, &mut journal, versions);
@@ -490,7 +490,7 @@ fn main() {
     let keep = size("HISTORY_KEEP", 10_000);
     let parts = std::env::var("HISTORY_PARTS").unwrap_or_else(|_| "all,kept,archived".to_owned());
     println!("{}", machine::describe());
-    let dir = tempfile::TempDir::new_in(".").unwrap();
+    let dir = tempfile::TempDir::new_in("target").unwrap();
     let clock: WallClock = Arc::new(|| START_MS);
     for part in parts.split(',') {
         let state = dir.path().join(part);

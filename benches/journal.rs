@@ -143,7 +143,7 @@ fn measure(dir: &Path, records: u32, each: u32, clock: &WallClock) {
 }
 
 fn main() {
-    let dir = tempfile::TempDir::new_in(".").unwrap();
+    let dir = tempfile::TempDir::new_in("target").unwrap();
     let clock: WallClock = Arc::new(|| 1_000_000);
     baseline(dir.path());
     for (records, each) in [(999, 3), (999_999, 3), (500_000, 1)] {

@@ -21,9 +21,12 @@ const LOCK: &str = "lock";
 pub(super) struct StateCopy(TempDir);
 
 impl StateCopy {
-    /// Copies a state folder to `$TMPDIR`. Costs the size of the folder, on disk and in time. Waits for nothing: a folder in
-    /// use is busy.
-    pub(super) fn of(state: &Path) -> Result<Self, PastError> {
+    /// Copies a state folder to `$TMPDIR`, and looks at the folder while nobody may use it. Costs the size of the folder, on
+    /// disk and in time. Waits for nothing: a folder in use is busy.
+    pub(super) fn of<T>(
+        state: &Path,
+        look: impl FnOnce(&Path) -> Result<T, PastError>,
+    ) -> Result<(Self, T), PastError> {
         let failed = |path: &Path, error: io::Error| {
             PastError::Other(Failure::unusable(format!("{}: {error}", path.display())))
         };
@@ -51,7 +54,7 @@ impl StateCopy {
                 .map_err(|error| failed(&from, error))?;
         }
         tracing::info!(bytes, "a copy of the state folder is read");
-        Ok(Self(copy))
+        Ok((Self(copy), look(state)?))
     }
 
     pub(super) fn path(&self) -> &Path {

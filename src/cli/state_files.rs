@@ -17,8 +17,11 @@ pub(crate) struct StateFiles(Vec<FileFinding>);
 
 impl StateFiles {
     /// Checks the files. `is_in_use`: a server runs on the folder. Then its files may be out of reach, which is no fault of
-    /// them.
+    /// them, and `state` may be its socket.
     pub(crate) fn check(state: &Path, is_in_use: bool) -> Result<Self, Failure> {
+        if is_in_use && !state.is_dir() {
+            return Ok(Self::default());
+        }
         let checked = || -> io::Result<Self> {
             let mut found = check_files(state, is_in_use)?;
             found.extend(holds::check(state)?);

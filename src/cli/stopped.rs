@@ -34,13 +34,23 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
     let mut tries = 0;
     loop {
         let opened = if read_only {
-            StateCopy::of(state).and_then(|copy| {
-                let past = StoredPast::open(copy.path(), "in the copy: ")?;
-                // The marks of a copied file are not those of the file.
-                with_files(past, state, Some(copy))
+            // The marks of a copied file are not those of the file, so the files themselves are checked.
+            StateCopy::of(state, files_of).and_then(|(copy, files)| {
+                Ok(Stored {
+                    past: StoredPast::open(copy.path(), "in the copy: ")?,
+                    files,
+                    _copy: Some(copy),
+                })
             })
         } else {
-            StoredPast::open(state, "").and_then(|past| with_files(past, state, None))
+            // An open store changes none of the files beside it, and keeps others from it.
+            StoredPast::open(state, "").and_then(|past| {
+                Ok(Stored {
+                    past,
+                    files: files_of(state)?,
+                    _copy: None,
+                })
+            })
         };
         match opened {
             Err(PastError::Busy(_)) if tries < STORE_TRIES => {
@@ -53,18 +63,9 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
     }
 }
 
-/// Opening a store changes none of the files beside it, and keeps others from it meanwhile.
-fn with_files(
-    past: StoredPast,
-    state: &Path,
-    copy: Option<StateCopy>,
-) -> Result<Stored, PastError> {
-    let files = StateFiles::check(state, false).map_err(PastError::Other)?;
-    Ok(Stored {
-        past,
-        files,
-        _copy: copy,
-    })
+/// What is to be said of the files of a state folder that no server uses.
+fn files_of(state: &Path) -> Result<StateFiles, PastError> {
+    StateFiles::check(state, false).map_err(PastError::Other)
 }
 
 /// Why the store or a running server gave no answer.

@@ -148,7 +148,7 @@ pub(crate) fn check(dir: &Path) -> io::Result<Option<FileFinding>> {
         file: FILE,
         damage: Some(Damage::Changed),
         what: format!(
-            "lines of it are damaged ({lines}): a freeze or rollback ends with the next start, or was never ordered so"
+            "lines of it are damaged ({lines}). The next start ignores these lines: their freezes and rollbacks end"
         ),
     }))
 }

@@ -42,8 +42,8 @@ impl StateFolder {
             }
             Err(error) => error,
         };
-        // These are mistakes, and a rollout shows them. A disk fails at any time.
-        if let OpenError::File { .. } = error {
+        // The others are mistakes, and a rollout shows them. A disk fails at any time.
+        if !matches!(error, OpenError::Unusable { .. }) {
             return itself();
         }
         let error = error.to_string();

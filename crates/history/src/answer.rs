@@ -445,23 +445,11 @@ fn asked_at(
     present: Present,
 ) -> Result<Asked, AuditError> {
     let moment = text.map(|text| Moment::parse(text, present)).transpose()?;
-    let asked = asked_then(past, zone, moment)?;
-    Ok(match text == Some(Moment::NOW) {
-        // The current version is no matter of times.
-        true => Asked {
-            set_back: None,
-            ..asked
-        },
-        false => asked,
-    })
-}
-
-/// The version of a serial or time; the newest when absent.
-fn asked_then(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<Asked, AuditError> {
     let seq = version_at(past, zone, moment)?;
     let set_back = match moment {
-        Some(Moment::Time(ms)) => SetBack::find(past, zone, seq, ms)?,
-        Some(Moment::Serial(_)) | None => None,
+        // The current version is no matter of times.
+        Some(Moment::Time(ms)) if text != Some(Moment::NOW) => SetBack::find(past, zone, seq, ms)?,
+        Some(Moment::Time(_) | Moment::Serial(_)) | None => None,
     };
     Ok(Asked {
         zone: zone.clone(),
@@ -592,7 +580,7 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<ZoneOrder
         OrderText::Rollback { to, time } => {
             let zone = known_zone(past, &zone.to_string())?;
             let present = present(past, std::slice::from_ref(&zone))?;
-            return rollback_to(past, &asked_at(past, &zone, Some(to), present)?, time);
+            return rollback_to(past, &zone, Moment::parse(to, present)?, time);
         }
     };
     Ok(ZoneOrder {
@@ -602,18 +590,29 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<ZoneOrder
     })
 }
 
-/// The rollback to a version.
-fn rollback_to(past: &dyn Past, asked: &Asked, time: &str) -> Result<ZoneOrder, AuditError> {
-    let (serial, _) = past.moment(&asked.zone, asked.seq)?;
+/// The rollback to the version that `moment` means.
+fn rollback_to(
+    past: &dyn Past,
+    zone: &Name,
+    moment: Moment,
+    time: &str,
+) -> Result<ZoneOrder, AuditError> {
+    let seq = version_at(past, zone, Some(moment))?;
+    let (serial, _) = past.moment(zone, seq)?;
+    let set_back = match moment {
+        // An archive that is away stops no order.
+        Moment::Time(ms) => SetBack::find(past, zone, seq, ms).unwrap_or_default(),
+        Moment::Serial(_) => None,
+    };
     let order = Order::Rollback {
-        seq: asked.seq,
+        seq,
         serial,
         until_ms: until_ms(past, time)?,
     };
     Ok(ZoneOrder {
-        zone: asked.zone.clone(),
+        zone: zone.clone(),
         order,
-        set_back: asked.set_back.clone(),
+        set_back,
     })
 }
 
@@ -645,7 +644,7 @@ fn orders_of(
     let reverse = reverse.into_iter().map(|zone| match back {
         Some((moment, time)) => {
             let zone = known_zone(past, &zone.to_string())?;
-            rollback_to(past, &asked_then(past, &zone, Some(moment))?, time)
+            rollback_to(past, &zone, moment, time)
         }
         None => order_of(past, &zone, order),
     });

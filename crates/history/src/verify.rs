@@ -95,11 +95,19 @@ impl Anchor {
     /// Whether a history would have the hash if it were the one that was noted.
     fn must_be_kept(&self, verdict: &Verdict) -> bool {
         let (oldest, newest) = (verdict.oldest.0, verdict.newest.0);
-        let mut unknown = { verdict.faults.iter() }.filter(|it| it.damage == Damage::Unknown);
         match self.version {
             Some(version) if version > newest => true,
-            Some(version) => version >= oldest && unknown.all(|it| it.seq > newest),
-            None => (oldest <= 1 || is_broken(verdict)) && unknown.next().is_none(),
+            Some(version) => {
+                let mut unread = verdict.unread.iter();
+                version >= oldest
+                    && !unread.any(|(first, last)| (*first..=*last).contains(&version))
+            }
+            None => {
+                // A version that may be lost may have had it, too.
+                let mut faults = verdict.faults.iter();
+                let is_all_known = !faults.any(|it| it.damage == Damage::Unknown);
+                (oldest <= 1 || is_broken(verdict)) && is_all_known
+            }
         }
     }
 
@@ -419,6 +427,7 @@ fn write_text(
         head: _,
         anchored,
         faults,
+        unread: _,
     } = verdict;
     let since = TimeText(*since_ms);
     if !faults.is_empty() {
@@ -560,6 +569,7 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
         head,
         anchored,
         faults,
+        unread: _,
     } = verdict;
     let faults: Vec<Value> = faults.iter().map(fault_json).collect();
     let anchored: Vec<Value> = anchored.iter().map(anchored_json).collect();

@@ -289,8 +289,6 @@ pub struct Journal {
     newest: Newest,
     /// Whether the file was written since the machine was booted.
     is_noted: bool,
-    /// Zones of which no file beside the database says what was announced.
-    unnoted: BTreeSet<Name>,
     /// The ceilings as they were found, for zones without a commit since.
     floors: BTreeMap<Name, Serial>,
     /// Lost versions that no later version has recorded yet, shared with readers.
@@ -375,10 +373,7 @@ impl Journal {
         let losses = Losses::found(&serials, &known, &scan.zones);
         let lost = losses.all().into_iter();
         notes.extend(lost.filter_map(|(apex, lost)| lost_note(&apex, lost)));
-        let zones = scan.zones.keys();
-        let unnoted = zones.filter(|apex| !serials.has(apex) && !known.has(apex));
         let journal = Self {
-            unnoted: unnoted.cloned().collect(),
             newest: Newest::of(dir.path()),
             dir,
             store,
@@ -459,7 +454,7 @@ impl Journal {
         let ahead = (self.clock)() / 1000 + COPY_MARGIN_SECONDS;
         let zones = self.zones();
         let unknown = zones.values();
-        let unknown = unknown.filter(|stored| is_copy || self.unnoted.contains(&stored.apex));
+        let unknown = unknown.filter(|stored| is_copy || self.losses.is_unnoted(&stored.apex));
         let floors = unknown.map(|stored| {
             let floor = self.floors.get(&stored.apex).copied();
             let floor = next_serial(Some(stored.head.serial), floor, None, ahead);

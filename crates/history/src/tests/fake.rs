@@ -192,6 +192,7 @@ fn verdict() -> Verdict {
         anchored: Vec::new(),
         head: Some(Hash::from_octets([0xab; 32])),
         faults: Vec::new(),
+        unread: Vec::new(),
     }
 }
 

@@ -123,7 +123,7 @@ fn a_rollback_and_corefiles_have_the_remark() {
     let back = |to: &str, output| {
         let (to, time) = (to.to_owned(), "1h".to_owned());
         let order = OrderText::Rollback { to, time };
-        fake::ordered(&past, "z", order, output).unwrap()
+        ordered(&past, "z", order, output).unwrap()
     };
     let show = |at: &str, output| {
         let zone = format!("z@{at}");

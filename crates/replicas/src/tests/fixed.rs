@@ -83,7 +83,7 @@ impl Pair {
     }
 
     /// Lets time go by.
-    fn wait(&mut self, milliseconds: u64) {
+    fn pass(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds / 100 {
             self.time += 100;
             self.give(0, Event::Tick);
@@ -164,7 +164,7 @@ impl Pair {
 #[test]
 fn a_primary_without_an_api_server_is_followed() {
     let mut pair = Pair::new([Disk::default(), Disk::default()]);
-    pair.wait(1000);
+    pair.pass(1000);
     assert_eq!(pair.replicas[0].status(pair.now().boot).in_sync.len(), 2);
     pair.make(1);
     pair.make(2);
@@ -174,23 +174,23 @@ fn a_primary_without_an_api_server_is_followed() {
     pair.is_connected = false;
     pair.make(3);
     assert_eq!(pair.shown, [Some(2), Some(2)]);
-    pair.wait(1200);
+    pair.pass(1200);
     assert_eq!(pair.shown, [Some(3), Some(2)]);
     pair.cut();
     pair.is_connected = true;
-    pair.wait(5000);
+    pair.pass(5000);
     assert_eq!(pair.shown, [Some(3), Some(3)]);
 }
 
 #[test]
 fn an_operator_makes_the_follower_the_primary_by_its_configuration() {
     let mut pair = Pair::new([Disk::default(), Disk::default()]);
-    pair.wait(1000);
+    pair.pass(1000);
     pair.make(1);
     let before = pair.disks[0].folder.clone();
     let [old, new] = pair.disks;
     let mut pair = Pair::new([new, old]);
-    pair.wait(1000);
+    pair.pass(1000);
     pair.make(2);
     assert_eq!(pair.shown, [Some(2), Some(2)]);
     assert_eq!(pair.facts(1), [1, 2]);

@@ -63,9 +63,11 @@ pub(super) fn create_folder(path: &Path) -> Result<(), OpenError> {
     })
 }
 
-/// Creates the folder if it is not there, and tests whether it can be written.
+/// Creates the folder if it is not there, and tests whether it can be written. Nothing is written to a folder that is not
+/// ours.
 pub(super) fn probe_folder(path: &Path) -> Result<(), OpenError> {
     create_folder(path)?;
+    check_format(path)?;
     probe(path).map_err(|source| OpenError::Unusable {
         dir: path.to_owned(),
         doing: "writing to it",
@@ -80,8 +82,11 @@ fn probe(dir: &Path) -> io::Result<()> {
         file.write_all(&vec![0x5a; PROBE_OCTETS])?;
         file.sync_all()
     });
-    let removed = fs::remove_file(&path);
-    written.and(removed)
+    match fs::remove_file(&path) {
+        // By another process that tries the same.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => written,
+        removed => written.and(removed),
+    }
 }
 
 /// Whether a process uses the folder.

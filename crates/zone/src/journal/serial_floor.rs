@@ -1,7 +1,7 @@
 //! Finds out from the files beside the database which versions are lost, and above which serials the next ones must
 //! be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,7 +10,7 @@ use provenance::{Cause, Verb};
 
 use crate::chain::Damage;
 use crate::journal::Zones;
-use crate::journal::serial_files::{Known, NEWEST, NewestFault, Serials};
+use crate::journal::serial_files::{Known, NEWEST, NewestFault, SERIALS, Serials};
 
 /// The key of causes that record lost versions.
 const STORE: &str = "the store";
@@ -103,6 +103,9 @@ pub(super) struct Losses {
     lost: Arc<RwLock<BTreeMap<Name, Lost>>>,
     /// What was wrong with the file `newest` when the folder was opened.
     newest_fault: Option<NewestFault>,
+    /// Zones of which no file beside the database said then what was announced, until they are doubted. The lock protects
+    /// the set alone.
+    unnoted: Arc<RwLock<BTreeSet<Name>>>,
 }
 
 impl Losses {
@@ -140,15 +143,41 @@ impl Losses {
                 lost.insert(apex.clone(), lost_here);
             }
         }
+        let unnoted = zones.keys();
+        let unnoted = unnoted.filter(|apex| !serials.has(apex) && !known.has(apex));
         Self {
             lost: Arc::new(RwLock::new(lost)),
             newest_fault: known.fault,
+            unnoted: Arc::new(RwLock::new(unnoted.cloned().collect())),
         }
     }
 
-    /// What is known of the loss of a zone; `None` when it lost nothing.
-    pub(super) fn known(&self, apex: &Name) -> Option<(Lost, Damage, String)> {
-        let lost = self.get(apex)?;
+    /// Whether no file beside the database said what was announced of a zone, when the folder was opened.
+    pub(super) fn is_unnoted(&self, apex: &Name) -> bool {
+        let unnoted = self.unnoted.read().unwrap_or_else(PoisonError::into_inner);
+        unnoted.contains(apex)
+    }
+
+    /// What is known of the loss of a zone whose newest version here has this serial; `None` when it lost nothing.
+    pub(super) fn known(
+        &self,
+        apex: &Name,
+        newest: Option<Serial>,
+    ) -> Option<(Lost, Damage, String)> {
+        let Some(lost) = self.get(apex) else {
+            let newest = newest.filter(|_| self.is_unnoted(apex))?;
+            let what = format!(
+                "it is not known whether versions after serial {newest} were announced: neither the file {SERIALS} nor \
+                 the file {NEWEST} names the zone"
+            );
+            let (kept, is_exact) = (Some(newest), false);
+            let lost = Lost {
+                kept,
+                newest,
+                is_exact,
+            };
+            return Some((lost, Damage::Unknown, what));
+        };
         let (damage, what) = lost.known(self.newest_fault);
         Some((lost, damage, what))
     }
@@ -180,6 +209,9 @@ impl Losses {
 
     /// Records that a zone may have lost versions after its newest one.
     pub(super) fn doubt(&self, apex: &Name, kept: Option<Serial>, newest: Serial) {
+        let mut unnoted = self.unnoted.write().unwrap_or_else(PoisonError::into_inner);
+        unnoted.remove(apex);
+        drop(unnoted);
         let mut all = self.lost.write().unwrap_or_else(PoisonError::into_inner);
         let is_exact = false;
         let lost = Lost {

@@ -73,6 +73,9 @@ pub struct Verdict {
     pub anchored: Vec<Anchored>,
     /// The faults, oldest version first; empty when the history is intact.
     pub faults: Vec<Fault>,
+    /// The first and the last number of versions that were not read, because the archive cannot be reached.
+    #[serde(default)]
+    pub unread: Vec<(u64, u64)>,
 }
 
 /// A version with a hash that was noted elsewhere.
@@ -121,7 +124,8 @@ impl Reader {
         anchors: &[Hash],
         ends: &[u64],
     ) -> Result<PartVerdict, ReadError> {
-        let lost = self.losses.known(apex);
+        let newest = self.stored(apex).ok().map(|stored| stored.head.serial);
+        let lost = self.losses.known(apex, newest);
         loop {
             let stored = match (self.stored(apex), &lost) {
                 (Err(ReadError::NoZone(_)), Some((lost, damage, what))) => {
@@ -185,6 +189,7 @@ impl Verdict {
             head: None,
             anchored: Vec::new(),
             faults: Vec::new(),
+            unread: Vec::new(),
         }
     }
 }

@@ -99,7 +99,11 @@ impl Reader {
         match self.verdict_of(&stored, segment, anchors) {
             Err(ReadError::Store(error)) => {
                 let mut verdict = Verdict::unread(first, (segment.until, segment.serial));
-                verdict.faults.push(fault_of(segment, error)?);
+                let fault = fault_of(segment, error)?;
+                if fault.damage == Damage::Unknown {
+                    verdict.unread.push((first, segment.until));
+                }
+                verdict.faults.push(fault);
                 Ok(verdict.into())
             }
             found => found,
@@ -183,19 +187,20 @@ pub struct SegmentsVerdict {
     segments: u64,
     anchored: Vec<Anchored>,
     faults: Vec<Fault>,
+    unread: Vec<(u64, u64)>,
 }
 
 impl SegmentsVerdict {
     /// Whether the archive could not be reached. Then further segments are not tried, as each would be waited for.
     #[must_use]
-    pub fn is_away(&self) -> bool {
-        let mut faults = self.faults.iter();
-        faults.any(|fault| fault.damage == Damage::Unknown)
+    pub const fn is_away(&self) -> bool {
+        !self.unread.is_empty()
     }
 
     /// Notes that the next segment was not read, because the archive cannot be reached.
     pub fn skip(&mut self, part: &SegmentPart) {
         let mut found = Verdict::unread(part.first, (part.until, part.first_serial));
+        found.unread.push((part.first, part.until));
         found.faults.push(Fault {
             seq: part.until,
             serial: None,
@@ -215,6 +220,7 @@ impl SegmentsVerdict {
         self.until = Some(part.until);
         let room = FAULTS_MOST.saturating_sub(self.faults.len());
         self.faults.extend(found.faults.iter().take(room).cloned());
+        self.unread.extend(&found.unread);
         if found.versions == 0 {
             self.before = None;
             return;
@@ -277,6 +283,7 @@ impl SegmentsVerdict {
         here.unhashed = (here.unhashed + self.unhashed).min(here.versions);
         here.segments = self.segments;
         here.faults.extend(self.faults);
+        here.unread = self.unread;
         for anchored in self.anchored {
             if !here.anchored.contains(&anchored) {
                 here.anchored.push(anchored);

@@ -102,6 +102,12 @@ fn a_zone_of_which_no_file_says_what_was_announced_continues_as_in_a_copy() {
     remove(&bench, "newest");
     remove(&bench, "serials");
     bench.open();
+    let found = faults(&mut bench);
+    let [fault] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(fault.damage, Damage::Unknown);
+    assert!(fault.what.contains("neither the file serials"), "{fault:?}");
     bench.journal().begin().unwrap();
     let lost = bench.journal().lost(&apex()).unwrap();
     assert!(
