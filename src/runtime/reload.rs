@@ -104,13 +104,13 @@ impl Reloads {
     fn keep(&self, digest: &str, is_reloaded: bool) {
         let line = format!("{}\n", with_sum(digest));
         let is_kept = |kept: String| kept == line;
-        if !std::fs::read_to_string(self.state.join(FILE)).is_ok_and(is_kept) {
-            if let Err(error) = write_durably(&self.state, FILE, NEXT, line.as_bytes()) {
-                tracing::warn!(
-                    %error,
-                    "the digest of the Corefile cannot be stored; the history may lack a change of it that comes with the next start"
-                );
-            }
+        if !std::fs::read_to_string(self.state.join(FILE)).is_ok_and(is_kept)
+            && let Err(error) = write_durably(&self.state, FILE, NEXT, line.as_bytes())
+        {
+            tracing::warn!(
+                %error,
+                "the digest of the Corefile cannot be stored; the history may lack a change of it that comes with the next start"
+            );
         }
         *self.used() = InUse {
             digest: digest.to_owned(),

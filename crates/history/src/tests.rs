@@ -79,6 +79,21 @@ fn restriction(is_in_force: bool, detail: Option<&str>) -> RestrictionLine {
     }
 }
 
+fn late_secondary() -> SecondaryLine {
+    SecondaryLine {
+        zone: "z.".into(),
+        secondary: "192.0.2.9:53".into(),
+        told: Some(200),
+        acknowledged: None,
+        refused: None,
+        took: Some(101),
+        by: Some("ixfr".into()),
+        lag_versions: Some(1),
+        lag_seconds: Some(7),
+        asked_seconds: Some(4),
+    }
+}
+
 #[test]
 fn status_tells_sources_zones_secondaries_and_problems() {
     let mut past = Fake::new();
@@ -101,18 +116,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             stale_since_ms: Some(THIRD_MS),
             objects: vec![("Service".into(), 2), ("EndpointSlice".into(), 0)],
         }],
-        secondaries: vec![SecondaryLine {
-            zone: "z.".into(),
-            secondary: "192.0.2.9:53".into(),
-            told: Some(200),
-            acknowledged: None,
-            refused: None,
-            took: Some(101),
-            by: Some("ixfr".into()),
-            lag_versions: Some(1),
-            lag_seconds: Some(7),
-            asked_seconds: Some(4),
-        }],
+        secondaries: vec![late_secondary()],
         problems: vec!["shop.yaml:3: unclosed bracket".into()],
         notes: Vec::new(),
     });
@@ -469,7 +473,7 @@ fn a_hash_of_no_version_is_of_another_history_unless_a_version_is_missing_that_m
     assert_eq!(fault, crate::Fault::Failed);
     assert!(!text.contains("BROKEN"), "{text}");
     assert!(
-        why.starts_with("no version of z., y. has the hash ef"),
+        why.starts_with("no version of y., z. has the hash ef"),
         "{why}"
     );
     past.zones.pop();
@@ -532,7 +536,14 @@ fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
         text.contains("\n    1 noted versions are older than the history"),
         "{text}"
     );
-    // One that has to be kept is a fault, whatever else is confirmed: dropped versions are no excuse.
+    // One that has to be kept is a fault, whatever else is confirmed: dropped versions are no excuse, and no doubt that a
+    // version has recorded.
+    past.verdict.faults.push(Fault {
+        seq: 6,
+        serial: Some(100),
+        damage: Damage::Unknown,
+        what: "versions may be lost".into(),
+    });
     for (version, want) in [
         (6, "broken chain: version 6 does not have the hash ef"),
         (
@@ -544,6 +555,10 @@ fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
         assert_eq!(done, Err(crate::Fault::Failed));
         assert!(text.contains(want), "{text}");
     }
+    // One that could not be read may have it.
+    past.verdict.unread = vec![(5, 6)];
+    let (_, done) = verify(&past, None, &[(6, &other)]);
+    assert_eq!(done, Err(crate::Fault::NotKnown));
 }
 
 #[test]

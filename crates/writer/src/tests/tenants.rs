@@ -225,16 +225,9 @@ fn security_05_a_namespace_has_so_many_records_and_others_keep_theirs() {
         ours.map(short).collect::<Vec<_>>()
     };
     // One record of `old`, five of `big`, two of `new`, one of `newest`.
-    assert_eq!(
-        names(&plan),
-        [
-            "big.evil",
-            "new.evil",
-            "newest.evil",
-            "old.evil",
-            "web.shop"
-        ]
-    );
+    let all = "big.evil new.evil newest.evil old.evil web.shop";
+    let all: Vec<&str> = all.split(' ').collect();
+    assert_eq!(names(&plan), all);
     assert_eq!(problems(&pipeline), [""; 0]);
     // Four more of `big`, and the endpoints of the youngest go with their PTRs. Their own names stay: each has room before any endpoint.
     let eight = [
@@ -243,21 +236,9 @@ fn security_05_a_namespace_has_so_many_records_and_others_keep_theirs() {
     ]
     .concat();
     apply(&mut pipeline, [slice("evil", "big", &eight)]);
-    let all = [
-        "big.evil",
-        "new.evil",
-        "newest.evil",
-        "old.evil",
-        "web.shop",
-    ];
     assert_eq!(names(&plan), all);
-    let left_out = |plan: &World| {
-        let of_endpoints = pointers(plan).into_iter();
-        of_endpoints
-            .filter(|line| line.contains("244"))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(left_out(&plan), [""; 0]);
+    let of_endpoints = |line: &String| line.contains("244");
+    assert!(!pointers(&plan).iter().any(of_endpoints));
     let complaints = ["big", "new"].map(|name| {
         format!(
             "Service evil/{name}: its endpoints are left out: the objects of the namespace evil that are older, and this one, have more than 10 records (`limits namespace`)"
@@ -265,16 +246,7 @@ fn security_05_a_namespace_has_so_many_records_and_others_keep_theirs() {
     });
     assert_eq!(problems(&pipeline), complaints);
     apply(&mut pipeline, [slice("evil", "big", &four)]);
-    assert_eq!(
-        names(&plan),
-        [
-            "big.evil",
-            "new.evil",
-            "newest.evil",
-            "old.evil",
-            "web.shop"
-        ]
-    );
+    assert_eq!(names(&plan), all);
     assert!(pointers(&plan).contains(&"9.0.244 10-244-0-9.new.evil".to_owned()));
     assert_eq!(problems(&pipeline), [""; 0]);
 }
