@@ -5,15 +5,15 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use history::{
-    Anchors, AuditError, FileEntry, FileVerdict, Manifest, NOT_NAMED, Noted, Output, SCHEMA,
-    check_history, write_file_verdict,
+    Anchors, AuditError, FileEntry, FileVerdict, Manifest, NOT_NAMED, Noted, Output, check_history,
+    write_file_verdict,
 };
 use ring::digest::{Context, SHA256};
-use serde_json::json;
 use zone::Hash;
 use zone::journal::{Damage, FORMAT_FILE, Fault};
 use zone::signing::PublicKey;
 
+use crate::cli::file_faults::write_faults;
 use crate::cli::stopped::refused;
 use crate::failure::Failure;
 
@@ -245,31 +245,6 @@ impl CheckedManifest {
 /// Reads a public key.
 pub(crate) fn read_public_key(file: &Path) -> Result<PublicKey, Failure> {
     PublicKey::read(file).map_err(|error| Failure::unusable(format!("{}: {error}", file.display())))
-}
-
-/// Writes what is wrong with a file that is no history. A missing file has no signature.
-pub(crate) fn write_faults(
-    file: &str,
-    signature: Option<&str>,
-    faults: &[(Damage, String)],
-    output: Output,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if output == Output::Text {
-        for (damage, what) in faults {
-            writeln!(out, "{file}: BROKEN, {damage}: {what}")?;
-        }
-        return Ok(());
-    }
-    let fault =
-        |(damage, what): &(Damage, String)| json!({ "damage": damage.as_str(), "what": what });
-    let faults: Vec<_> = faults.iter().map(fault).collect();
-    let mut line =
-        json!({ "schema": SCHEMA, "file": file, "good": faults.is_empty(), "faults": faults });
-    if let Some(signature) = signature {
-        line["signature"] = signature.into();
-    }
-    writeln!(out, "{line}")
 }
 
 /// Why the signature of a manifest does not prove that it was signed with a key.

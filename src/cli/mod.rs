@@ -11,6 +11,7 @@ pub(crate) mod emit;
 pub(crate) mod evidence;
 pub(crate) mod explain;
 pub(crate) mod export;
+mod file_faults;
 pub(crate) mod follow;
 pub(crate) mod notes;
 pub(crate) mod oneline;

@@ -12,7 +12,8 @@ use zone::Hash;
 use zone::journal::Damage;
 use zone::signing::PublicKey;
 
-use crate::cli::evidence::{signature_of, unreadable, write_faults};
+use crate::cli::evidence::{signature_of, unreadable};
+use crate::cli::file_faults::write_faults;
 use crate::failure::Failure;
 
 /// The most faults that are kept.

@@ -7,7 +7,7 @@ use history::{Output, SCHEMA};
 use serde_json::json;
 use zone::journal::{Damage, FileFinding, check_files};
 
-use crate::cli::evidence::write_faults;
+use crate::cli::file_faults::write_faults;
 use crate::failure::Failure;
 use crate::runtime::{holds, reload, secret_ids};
 

@@ -17,8 +17,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::chain::Damage;
+use crate::journal::file_finding::{FileFinding, read_if_there};
 use crate::journal::serial_files::{sum, write_durably};
-use crate::journal::state_files::{FileFinding, read_if_there};
 
 const FILE: &str = "incarnation";
 const FILE_NEXT: &str = "incarnation.next";

@@ -1,24 +1,13 @@
 //! Checks the files beside the database for an auditor: which of them are not as they were written, and what is not known
 //! therefore.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use crate::chain::Damage;
+use crate::journal::file_finding::FileFinding;
 use crate::journal::incarnation;
 use crate::journal::serial_files::{Known, NEWEST, NewestFault, SERIALS, Serials};
-
-/// What is to be said of a file of a state folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileFinding {
-    /// The file's name.
-    pub file: &'static str,
-    /// What happened to it; `None` for a remark about a file that may be as it was written.
-    pub damage: Option<Damage>,
-    /// What that means.
-    pub what: String,
-}
 
 /// Checks the files `serials`, `newest`, `incarnation` and `mark` of a state folder. `is_in_use`: a server runs on the folder
 /// and writes the last three again before it needs them, so they are left out.
@@ -71,13 +60,4 @@ fn check_newest(dir: &Path) -> io::Result<Option<FileFinding>> {
                 .to_owned(),
         }),
     })
-}
-
-/// The text of a file, if it is there.
-pub(super) fn read_if_there(dir: &Path, name: &str) -> io::Result<Option<String>> {
-    match fs::read(dir.join(name)) {
-        Ok(octets) => Ok(Some(String::from_utf8_lossy(&octets).into_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
