@@ -195,3 +195,38 @@ fn key_of(block: &ServerBlock, name: &Name) -> Option<Key> {
     let algorithm: tsig::Algorithm = key.algorithm.as_str().parse().ok()?;
     Some(Key::new(&key.name, algorithm, key.secret.expose()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn a_secondary_that_is_not_reached_is_asked_for_one_zone_alone() {
+        // Nobody listens where somebody did.
+        let gone = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = gone.local_addr().unwrap();
+        drop(gone);
+        let tries = |zone: &str| Tries {
+            first: Patient {
+                zone: Name::parse(zone).unwrap(),
+                address,
+                key: None,
+                source: None,
+                is_catalog: false,
+            },
+            others: Vec::new(),
+        };
+        let zones = [tries("a."), tries("b."), tries("c.")];
+        let lines = visit_all(&zones.each_ref(), &|_| None, Output::Text);
+        let [(first, false), (second, false), (third, false)] = &lines[..] else {
+            panic!("{lines:?}");
+        };
+        assert!(first.contains("not reached over UDP either"), "{first}");
+        for line in [second, third] {
+            let want = "FAIL: not tried, because it was not reached for a.; see there";
+            assert!(line.ends_with(want), "{line}");
+        }
+    }
+}

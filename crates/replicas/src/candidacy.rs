@@ -1,12 +1,13 @@
 //! When a replica that does not lead tries to: which wait it has chosen, and what it asked when there was no Lease.
 
+use dns::Serial;
+
 use crate::chain::{Epoch, ReplicaId};
 use crate::fault::Fault;
 use crate::knowledge::Knowledge;
 use crate::lease::{Lease, Wish};
 use crate::promotion::{Candidate, Ground};
 use crate::record::Record;
-use crate::serial::Serial;
 use crate::settings::{Boottime, Now, Settings};
 
 /// Serials that are added to a floor when the Lease is gone: the last leader may have reserved more than anybody else has seen. It is
@@ -192,7 +193,7 @@ fn creation(view: &View<'_>, answers: &[Knowledge], is_complete: bool, now: Now)
     record.must_publish = !is_complete;
     if !is_complete {
         record.epoch.0 += UNKNOWN_EPOCHS;
-        let clock = Serial::new(now.wall);
+        let clock = Serial::decode(now.wall);
         let common = record.ceiling.common.unwrap_or(clock);
         record.ceiling.common = Some(common.later(clock));
     }

@@ -3,10 +3,9 @@
 //!
 //! So two leaders that do not see each other cannot use the same serial, whatever their clocks say.
 
-use std::collections::BTreeMap;
+use dns::{Name, Serial};
 
-use crate::chain::Zone;
-use crate::serial::{Serial, later};
+use std::collections::BTreeMap;
 
 /// Serials that a leader reserves at a time: with a change a second for a renewal every 2 s it is a reserve of minutes.
 pub const RESERVE: u32 = 256;
@@ -21,19 +20,19 @@ pub struct Ceiling {
     /// For all zones; `None` before anything was reserved.
     pub common: Option<Serial>,
     /// For zones with serials far above the common one, as those that are taken from files.
-    pub above: BTreeMap<Zone, Serial>,
+    pub above: BTreeMap<Name, Serial>,
 }
 
 impl Ceiling {
     /// The ceiling of one zone.
     #[must_use]
-    pub fn of(&self, zone: &Zone) -> Option<Serial> {
+    pub fn of(&self, zone: &Name) -> Option<Serial> {
         later(self.common, self.above.get(zone).copied())
     }
 
     /// Whether a serial of a zone is reserved.
     #[must_use]
-    pub fn covers(&self, zone: &Zone, serial: Serial) -> bool {
+    pub fn covers(&self, zone: &Name, serial: Serial) -> bool {
         self.of(zone).is_some_and(|top| !serial.is_after(top))
     }
 
@@ -50,11 +49,11 @@ impl Ceiling {
     }
 
     /// Raises it to cover a serial of a zone.
-    pub fn raise(&mut self, zone: &Zone, serial: Serial) {
+    pub fn raise(&mut self, zone: &Name, serial: Serial) {
         if self.covers(zone, serial) {
             return;
         }
-        let near = |common: Serial| serial.distance_after(common) <= NEAR;
+        let near = |common: Serial| common.distance_to(serial).unwrap_or(0) <= NEAR;
         if self.common.is_none_or(near) {
             self.common = Some(serial);
             self.tidy();
@@ -76,9 +75,9 @@ impl Ceiling {
 
     /// Raises all of it by a number of serials.
     pub fn add(&mut self, serials: u32) {
-        self.common = self.common.map(|common| common.plus(serials));
+        self.common = self.common.map(|common| common.next(serials));
         for serial in self.above.values_mut() {
-            *serial = serial.plus(serials);
+            *serial = serial.next(serials);
         }
     }
 
@@ -87,13 +86,13 @@ impl Ceiling {
     pub fn reserved<'a>(
         &self,
         clock: Serial,
-        needs: impl IntoIterator<Item = (&'a Zone, Serial)>,
+        needs: impl IntoIterator<Item = (&'a Name, Serial)>,
         reserve: u32,
     ) -> Self {
         let mut next = self.clone();
-        next.common = later(next.common, Some(clock.plus(reserve)));
+        next.common = later(next.common, Some(clock.next(reserve)));
         for (zone, serial) in needs {
-            next.raise(zone, serial.plus(reserve));
+            next.raise(zone, serial.next(reserve));
         }
         next.tidy();
         next
@@ -101,8 +100,10 @@ impl Ceiling {
 
     /// Whether a zone has used three quarters of the reserve.
     #[must_use]
-    pub fn is_short(&self, zone: &Zone, newest: Serial, reserve: u32) -> bool {
-        let left = self.of(zone).map_or(0, |top| top.distance_after(newest));
+    pub fn is_short(&self, zone: &Name, newest: Serial, reserve: u32) -> bool {
+        let left = self
+            .of(zone)
+            .map_or(0, |top| newest.distance_to(top).unwrap_or(0));
         left < reserve / 4
     }
 
@@ -114,51 +115,58 @@ impl Ceiling {
     }
 }
 
+/// The later one of two serials where either may be unknown.
+pub(crate) fn later(one: Option<Serial>, other: Option<Serial>) -> Option<Serial> {
+    one.into_iter().chain(other).reduce(Serial::later)
+}
+
 #[cfg(test)]
 mod tests {
+    use dns::testing::name;
+
     use super::*;
 
     /// A ceiling for all zones.
     fn common(serial: u32) -> Ceiling {
         Ceiling {
-            common: Some(Serial::new(serial)),
+            common: Some(Serial::decode(serial)),
             above: BTreeMap::new(),
         }
     }
 
     #[test]
     fn a_reserve_is_above_the_clock_and_above_each_zone_and_never_lower_than_before() {
-        let (near, far) = (Zone::from("near."), Zone::from("far."));
-        let clock = Serial::new(1000);
+        let (near, far) = (name("near."), name("far."));
+        let clock = Serial::decode(1000);
         let needs = [
-            (&near, Serial::new(1100)),
-            (&far, Serial::new(2_026_112_405)),
+            (&near, Serial::decode(1100)),
+            (&far, Serial::decode(2_026_112_405)),
         ];
         let next = common(900).reserved(clock, needs, RESERVE);
-        assert_eq!(next.of(&near), Some(Serial::new(1356)));
-        assert_eq!(next.of(&far), Some(Serial::new(2_026_112_661)));
-        assert_eq!(next.of(&Zone::from("idle.")), Some(Serial::new(1356)));
-        let again = next.reserved(Serial::new(500), [], RESERVE);
+        assert_eq!(next.of(&near), Some(Serial::decode(1356)));
+        assert_eq!(next.of(&far), Some(Serial::decode(2_026_112_661)));
+        assert_eq!(next.of(&name("idle.")), Some(Serial::decode(1356)));
+        let again = next.reserved(Serial::decode(500), [], RESERVE);
         assert_eq!(again, next);
         assert!(next.contains(&common(1356)) && !next.contains(&common(1357)));
     }
 
     #[test]
     fn a_reserve_is_short_when_three_quarters_are_used() {
-        let zone = Zone::from("a.");
+        let zone = name("a.");
         let ceiling = common(1256);
-        assert!(!ceiling.is_short(&zone, Serial::new(1192), RESERVE));
-        assert!(ceiling.is_short(&zone, Serial::new(1193), RESERVE));
-        assert!(ceiling.covers(&zone, Serial::new(1256)));
-        assert!(!ceiling.covers(&zone, Serial::new(1257)));
-        assert!(!Ceiling::default().covers(&zone, Serial::new(1)));
+        assert!(!ceiling.is_short(&zone, Serial::decode(1192), RESERVE));
+        assert!(ceiling.is_short(&zone, Serial::decode(1193), RESERVE));
+        assert!(ceiling.covers(&zone, Serial::decode(1256)));
+        assert!(!ceiling.covers(&zone, Serial::decode(1257)));
+        assert!(!Ceiling::default().covers(&zone, Serial::decode(1)));
     }
 
     #[test]
     fn what_the_common_ceiling_covers_has_no_ceiling_of_its_own() {
-        let zone = Zone::from("a.");
+        let zone = name("a.");
         let mut ceiling = common(1000);
-        ceiling.raise(&zone, Serial::new(1_000_000));
+        ceiling.raise(&zone, Serial::decode(1_000_000));
         assert_eq!(ceiling.above.len(), 1);
         ceiling.join(&common(2_000_000));
         assert_eq!(ceiling, common(2_000_000));

@@ -1,10 +1,10 @@
 //! The versions of a zone as replication knows them: a chain of steps, each with the hash of what it leads to.
 
+use dns::{Name, Serial};
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-
-use crate::serial::Serial;
 
 /// A replica together with its state folder: the pod's uid and the folder's own id. A folder that was wiped has another id, so a replica
 /// without its disk is not in the in-sync set.
@@ -24,28 +24,6 @@ impl fmt::Display for ReplicaId {
 }
 
 impl From<&str> for ReplicaId {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
-/// The apex of a zone, in the one spelling that the caller uses for it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Zone(Arc<str>);
-
-impl fmt::Debug for Zone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for Zone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<&str> for Zone {
     fn from(text: &str) -> Self {
         Self(text.into())
     }
@@ -90,7 +68,7 @@ impl Tip {
     pub const NONE: Self = Self {
         epoch: Epoch(0),
         seq: 0,
-        serial: Serial::new(0),
+        serial: Serial::decode(0),
         hash: [0; 32],
     };
 
@@ -119,7 +97,7 @@ impl fmt::Debug for Tip {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The zone.
-    pub zone: Zone,
+    pub zone: Name,
     /// The version that it leads to.
     pub tip: Tip,
     /// The hash of the version that it starts from.
@@ -140,7 +118,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The zone.
-    pub zone: Zone,
+    pub zone: Name,
     /// The version.
     pub tip: Tip,
     /// Its content and history, known to the journal alone.
@@ -148,7 +126,7 @@ pub struct Snapshot {
 }
 
 /// The chains of all configured zones.
-pub type Chains = BTreeMap<Zone, Chain>;
+pub type Chains = BTreeMap<Name, Chain>;
 
 /// What is durable of a zone here: the announced version, and later ones that are not announced as far as this replica knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! The follower's side of replication: whom it follows, which frames it takes, what it acknowledges and when it shows a version.
 
+use dns::Name;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::chain::{Epoch, Tip, Zone};
+use crate::chain::{Epoch, Tip};
 use crate::fault::Fault;
 use crate::frame::{Body, Frame, Hello, LinkId};
 use crate::settings::{Boottime, Settings};
@@ -32,7 +34,7 @@ pub enum FollowerAction {
     /// Give this order to the journal.
     Order(Order),
     /// Show this version: it is announced, and durable here.
-    Show(Zone, Tip),
+    Show(Name, Tip),
 }
 
 /// A link to a leader, or the attempt to have one.
@@ -45,9 +47,9 @@ struct Session {
     /// Whether Hello was sent.
     is_greeted: bool,
     /// The version of each zone to which the next step belongs.
-    heads: BTreeMap<Zone, Tip>,
+    heads: BTreeMap<Name, Tip>,
     /// What the leader said to show.
-    visible: BTreeMap<Zone, Tip>,
+    visible: BTreeMap<Name, Tip>,
     /// When the leader last said something.
     heard: Boottime,
 }
@@ -62,7 +64,7 @@ pub struct Follower {
     /// When a link may be opened.
     retry: Boottime,
     /// Zones whose steps had a wrong hash: they come as a snapshot.
-    suspects: BTreeSet<Zone>,
+    suspects: BTreeSet<Name>,
     /// Frames of a lower epoch.
     refused: u64,
     /// The highest epoch that a leader named on a link.
@@ -317,7 +319,7 @@ impl Follower {
     }
 
     /// Shows what the leader announced, once it is durable here.
-    fn show(&self, zone: &Zone, store: &mut Store, out: &mut Vec<FollowerAction>) {
+    fn show(&self, zone: &Name, store: &mut Store, out: &mut Vec<FollowerAction>) {
         let Some(session) = &self.session else {
             return;
         };

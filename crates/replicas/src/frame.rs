@@ -1,8 +1,10 @@
 //! What replicas say to each other. The edge chooses the bytes; frames of one link arrive in order or not at all.
 
+use dns::Name;
+
 use std::collections::BTreeMap;
 
-use crate::chain::{Epoch, Snapshot, Step, Tip, Zone};
+use crate::chain::{Epoch, Snapshot, Step, Tip};
 use crate::knowledge::Knowledge;
 
 /// A connection between a follower and a leader. Each side numbers its own, and never uses a number twice.
@@ -23,9 +25,9 @@ pub enum Body {
     /// Follower: the first frame of a link.
     Hello(Hello),
     /// Follower: this version of a zone and all before it are durable.
-    Stored(Zone, Tip),
+    Stored(Name, Tip),
     /// Follower: this version is visible.
-    Shown(Zone, Tip),
+    Shown(Name, Tip),
     /// Follower: it is alive, and whether its store takes steps.
     Alive {
         /// Whether the store takes steps.
@@ -36,7 +38,7 @@ pub enum Body {
     /// Follower: the frame's epoch is lower than the one that it knows.
     Refused(Epoch),
     /// Leader: drop what follows this version of a zone.
-    Continue(Zone, Tip),
+    Continue(Name, Tip),
     /// Leader: a step.
     Step(Step),
     /// Leader: a zone in place of what the follower has.
@@ -44,7 +46,7 @@ pub enum Body {
     /// Leader: all zones have been continued or replaced.
     Align,
     /// Leader: this version is announced.
-    Visible(Zone, Tip),
+    Visible(Name, Tip),
     /// Leader: it is alive.
     Ping,
 }
@@ -55,7 +57,7 @@ pub struct Hello {
     /// The digest of its configuration.
     pub digest: u64,
     /// For each zone the announced version and those after it, all durable. A zone that has to come as a snapshot is left out.
-    pub zones: BTreeMap<Zone, Vec<Tip>>,
+    pub zones: BTreeMap<Name, Vec<Tip>>,
     /// What it knows otherwise.
     pub knowledge: Knowledge,
 }

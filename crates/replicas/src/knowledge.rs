@@ -1,9 +1,11 @@
 //! What a replica knows, as it answers a new leader; and whether one replica knows more than another.
 
+use dns::Name;
+
 use std::collections::BTreeMap;
 
 use crate::ceiling::Ceiling;
-use crate::chain::{Epoch, ReplicaId, Tip, Zone};
+use crate::chain::{Epoch, ReplicaId, Tip};
 
 /// What a replica keeps on disk beside the journal. It is durable before anything is answered that follows from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub struct Knowledge {
     /// What it keeps on disk.
     pub vow: Vow,
     /// Its zones.
-    pub zones: BTreeMap<Zone, Versions>,
+    pub zones: BTreeMap<Name, Versions>,
     /// Whether its store takes steps.
     pub is_store_ok: bool,
     /// Whether it leads.
@@ -76,22 +78,24 @@ impl Knowledge {
 
 #[cfg(test)]
 mod tests {
+    use dns::Serial;
+    use dns::testing::name;
+
     use super::*;
-    use crate::serial::Serial;
 
     /// A replica that followed a leader, with the places of the announced and the newest version in two zones.
     fn known(branch: u64, zones: [(u64, u64); 2]) -> Knowledge {
         let tip = |seq: u64| Tip {
             epoch: Epoch(1),
             seq,
-            serial: Serial::new(1),
+            serial: Serial::decode(1),
             hash: [0; 32],
         };
         let versions = zones.map(|(announced, newest)| Versions {
             announced: tip(announced),
             newest: tip(newest),
         });
-        let names = ["a.", "b."].map(Zone::from);
+        let names = ["a.", "b."].map(name);
         Knowledge {
             replica: ReplicaId::from("r"),
             vow: Vow {

@@ -3,9 +3,11 @@
 //! Steps are read from the journal when there is room on the way to a follower, one read at a time for each follower. New steps
 //! and old ones take the same path, so a slow follower costs at most a window and one read of memory.
 
+use dns::Name;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::chain::{Chain, Chains, Epoch, ReplicaId, Snapshot, Step, Tip, Zone};
+use crate::chain::{Chain, Chains, Epoch, ReplicaId, Snapshot, Step, Tip};
 use crate::fault::Fault;
 use crate::frame::{Body, Frame, Hello, LinkId};
 use crate::settings::{Boottime, Settings};
@@ -16,7 +18,7 @@ pub struct Fetch {
     /// The follower's link, which comes back with the answer.
     pub link: LinkId,
     /// The zone.
-    pub zone: Zone,
+    pub zone: Name,
     /// Versions that the follower has, the oldest first: the answer continues from the last one that is in the journal.
     pub known: Vec<Tip>,
     /// Bytes of steps that are wanted; at least one step is.
@@ -71,11 +73,11 @@ struct Peer {
     /// Its name.
     replica: ReplicaId,
     /// Its zones.
-    zones: BTreeMap<Zone, Progress>,
+    zones: BTreeMap<Name, Progress>,
     /// What is on the way: zone, place in the chain and bytes.
-    on_the_way: VecDeque<(Zone, u64, usize)>,
+    on_the_way: VecDeque<(Name, u64, usize)>,
     /// The zone that is being read.
-    fetching: Option<Zone>,
+    fetching: Option<Name>,
     /// When it last said something.
     heard: Boottime,
     /// Since when it owes an acknowledgement.
@@ -215,7 +217,7 @@ impl Leader {
     pub fn take_fetched(
         &mut self,
         link: LinkId,
-        zone: &Zone,
+        zone: &Name,
         fetched: Fetched,
         now: Boottime,
         out: &mut Vec<LeaderAction>,
@@ -273,7 +275,7 @@ impl Leader {
 
     /// Whether all of these replicas have stored a version of a zone.
     #[must_use]
-    pub fn is_stored(&self, zone: &Zone, tip: &Tip, replicas: &BTreeSet<ReplicaId>) -> bool {
+    pub fn is_stored(&self, zone: &Name, tip: &Tip, replicas: &BTreeSet<ReplicaId>) -> bool {
         let has = |replica: &ReplicaId| {
             let peer = self.peer(replica);
             peer.is_some_and(|peer| peer.has_stored(zone, tip))
@@ -283,7 +285,7 @@ impl Leader {
 
     /// Whether all of these replicas show a version of a zone.
     #[must_use]
-    pub fn is_shown(&self, zone: &Zone, tip: &Tip, replicas: &BTreeSet<ReplicaId>) -> bool {
+    pub fn is_shown(&self, zone: &Name, tip: &Tip, replicas: &BTreeSet<ReplicaId>) -> bool {
         let shows = |replica: &ReplicaId| {
             let zone = self.peer(replica).and_then(|peer| peer.zones.get(zone));
             zone.and_then(|it| it.shown)
@@ -334,7 +336,7 @@ impl Leader {
     #[must_use]
     pub fn lags(&self, chains: &Chains) -> BTreeMap<ReplicaId, u64> {
         let lag = |peer: &Peer| {
-            let lacks = |(zone, chain): (&Zone, &Chain)| {
+            let lacks = |(zone, chain): (&Name, &Chain)| {
                 let stored = peer.zones.get(zone).and_then(|it| it.stored);
                 let stored = stored.map_or(0, |tip| tip.seq);
                 chain.newest().seq.saturating_sub(stored)
@@ -366,7 +368,7 @@ impl Leader {
 
 impl Peer {
     /// Takes an acknowledgement.
-    fn take_stored(&mut self, zone: &Zone, tip: Tip, now: Boottime) {
+    fn take_stored(&mut self, zone: &Name, tip: Tip, now: Boottime) {
         let Some(progress) = self.zones.get_mut(zone) else {
             return;
         };
@@ -391,7 +393,7 @@ impl Peer {
         if self.fetching.is_some() || room == 0 {
             return;
         }
-        let lacks = |(zone, chain): &(&Zone, &Chain)| {
+        let lacks = |(zone, chain): &(&Name, &Chain)| {
             let newest = chain.newest();
             let progress = self.zones.get(zone);
             newest.seq > 0
@@ -437,7 +439,7 @@ impl Peer {
     }
 
     /// Whether it has stored a version, or a later one of the same chain.
-    fn has_stored(&self, zone: &Zone, tip: &Tip) -> bool {
+    fn has_stored(&self, zone: &Name, tip: &Tip) -> bool {
         let stored = self.zones.get(zone).and_then(|it| it.stored);
         stored.is_some_and(|it| it.seq >= tip.seq)
     }

@@ -125,7 +125,6 @@ pub mod lease;
 pub mod promotion;
 pub mod record;
 pub mod replica;
-pub mod serial;
 pub mod settings;
 pub mod status;
 pub mod store;

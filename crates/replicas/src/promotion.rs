@@ -106,10 +106,7 @@ impl Candidate<'_> {
 
 /// The newest announced versions of all zones, for the Lease.
 #[must_use]
-pub fn newest_of(
-    chains: &Chains,
-    max: usize,
-) -> std::collections::BTreeMap<crate::chain::Zone, Newest> {
+pub fn newest_of(chains: &Chains, max: usize) -> std::collections::BTreeMap<dns::Name, Newest> {
     let announced = chains
         .iter()
         .map(|(zone, chain)| (zone, chain.announced()))

@@ -1,10 +1,11 @@
 //! What the Lease says: the holder, its epoch, the ceiling, the in-sync set and the newest serials.
 
+use dns::{Name, Serial};
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ceiling::Ceiling;
-use crate::chain::{Epoch, ReplicaId, Tip, Zone};
-use crate::serial::Serial;
+use crate::chain::{Epoch, ReplicaId, Tip};
 
 /// Zones of which the Lease names the newest serial; annotations of an object may take 256 KiB together.
 pub const NEWEST_MAX: usize = 256;
@@ -47,7 +48,7 @@ pub struct Record {
     /// Where followers connect to.
     pub address: String,
     /// The newest announced version of up to [`NEWEST_MAX`] zones, at the last renewal.
-    pub newest: BTreeMap<Zone, Newest>,
+    pub newest: BTreeMap<Name, Newest>,
     /// A replica that was not in sync leads: announced versions may be lost, so each zone gets a new version even with the same content.
     /// The leader clears it when all have one.
     pub must_publish: bool,

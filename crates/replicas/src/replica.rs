@@ -3,11 +3,13 @@
 //! It joins the parts: the [`Lease`] says who leads, a [`Term`] is what a leader does, the [`Follower`] is what everybody else does,
 //! and the [`Store`] is what is durable here.
 
+use dns::{Name, Serial};
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::candidacy::{Candidacy, Intent, View};
 use crate::ceiling::Ceiling;
-use crate::chain::{Chains, Epoch, ReplicaId, Step, Tip, Zone};
+use crate::chain::{Chains, Epoch, ReplicaId, Step, Tip};
 use crate::fault::Fault;
 use crate::fixed::{Fixed, FixedRole};
 use crate::follower::{Follower, FollowerAction, Target};
@@ -17,7 +19,6 @@ use crate::leader::{Fetch, Fetched, LeaderAction};
 use crate::lease::{Call, CallId, Lease, LeaseAction, LeaseEvent, Loss, Renewal, Wish};
 use crate::promotion::{Greeted, judge};
 use crate::record::Record;
-use crate::serial::Serial;
 use crate::settings::{Boottime, Now, Settings};
 use crate::status::{Lag, Renewals, Status};
 use crate::store::{Order, Refusal, Store};
@@ -42,7 +43,7 @@ pub enum Event {
     /// The oldest order to the journal was carried out or refused.
     Ordered(Result<(), Refusal>),
     /// The journal was read.
-    Fetched(LinkId, Zone, Fetched),
+    Fetched(LinkId, Name, Fetched),
     /// The store takes steps again.
     StoreOk,
     /// The own watch works, or does not.
@@ -59,7 +60,7 @@ pub enum Event {
         is_complete: bool,
     },
     /// The own watch is as new as the API server was when [`Action::Prove`] asked; with the serials that the secondaries have.
-    Proven(Epoch, BTreeMap<Zone, Serial>),
+    Proven(Epoch, BTreeMap<Name, Serial>),
     /// The writer made the step for a permit.
     Propose(Step),
     /// The process is about to end.
@@ -84,9 +85,9 @@ pub enum Action {
     /// Read the journal for a follower.
     Fetch(Fetch),
     /// Show this version and all before it.
-    Show(Zone, Tip),
+    Show(Name, Tip),
     /// Send NOTIFY for this version.
-    Notify(Zone, Serial),
+    Notify(Name, Serial),
     /// Ask every other replica what it knows, and wait for [`Settings::greeting_wait`].
     Greet(Token, Epoch),
     /// Answer a replica that asked.
@@ -101,7 +102,7 @@ pub enum Action {
         must_publish: bool,
     },
     /// A step was declined: it is not in the journal, and its serial is not used.
-    Declined(Zone),
+    Declined(Name),
     /// No commits any more.
     Stop(Loss),
 }
@@ -220,7 +221,7 @@ impl Replica {
     ///
     /// # Errors
     /// [`Wait`] says what is missing. After [`Wait::Ceiling`] and [`Wait::Unannounced`] ask again after the next step.
-    pub fn permit(&mut self, zone: &Zone, now: Now) -> Result<Permit, Wait> {
+    pub fn permit(&mut self, zone: &Name, now: Now) -> Result<Permit, Wait> {
         let Some(term) = self.term.as_mut().filter(|it| it.phase == Phase::Open) else {
             return Err(Wait::NotLeading);
         };
@@ -390,7 +391,7 @@ impl Replica {
     }
 
     /// The journal was read for a follower.
-    fn fetched(&mut self, link: LinkId, zone: &Zone, fetched: Fetched, now: Boottime) {
+    fn fetched(&mut self, link: LinkId, zone: &Name, fetched: Fetched, now: Boottime) {
         let mut out = Vec::new();
         if let Some(term) = &mut self.term {
             term.leader.take_fetched(link, zone, fetched, now, &mut out);
@@ -513,7 +514,7 @@ impl Replica {
     }
 
     /// The own watch is fresh: commits are taken.
-    fn proven(&mut self, epoch: Epoch, serials: &BTreeMap<Zone, Serial>) {
+    fn proven(&mut self, epoch: Epoch, serials: &BTreeMap<Name, Serial>) {
         let Some(term) = &mut self.term else {
             return;
         };

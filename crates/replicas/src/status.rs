@@ -80,21 +80,23 @@ impl Lag {
 
 #[cfg(test)]
 mod tests {
+    use dns::Serial;
+    use dns::testing::name;
+
     use std::time::Duration;
 
     use super::*;
-    use crate::chain::{Chain, Tip, Zone};
+    use crate::chain::{Chain, Tip};
     use crate::record::Newest;
-    use crate::serial::Serial;
 
     #[test]
     fn a_replica_is_not_ready_only_when_the_api_server_proves_that_it_is_behind() {
         let settings = Settings::default();
         let at = Duration::from_secs;
-        let zone = Zone::from("a.");
+        let zone = name("a.");
         let tip = |serial| Tip {
             seq: 1,
-            serial: Serial::new(serial),
+            serial: Serial::decode(serial),
             ..Tip::NONE
         };
         let chains = |serial| Chains::from([(zone.clone(), Chain::new(tip(serial), Vec::new()))]);

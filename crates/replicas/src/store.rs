@@ -1,8 +1,10 @@
 //! What this replica has on disk, and the orders to the journal that are not answered yet.
 
+use dns::Name;
+
 use std::collections::VecDeque;
 
-use crate::chain::{Chains, ReplicaId, Snapshot, Step, Tip, Zone};
+use crate::chain::{Chains, ReplicaId, Snapshot, Step, Tip};
 use crate::frame::LinkId;
 use crate::knowledge::{Knowledge, Versions, Vow};
 
@@ -14,7 +16,7 @@ pub enum Order {
     /// Add a step. It is refused if it does not follow the newest version of its zone.
     Append(Step),
     /// Drop what follows a version of a zone.
-    Truncate(Zone, Tip),
+    Truncate(Name, Tip),
     /// Take this in place of a zone.
     Replace(Snapshot),
 }
@@ -45,11 +47,11 @@ pub enum Effect {
     /// The vow.
     Keep(Vow),
     /// The zone gets a version.
-    Append(Zone, Tip),
+    Append(Name, Tip),
     /// The zone loses versions.
-    Truncate(Zone, Tip),
+    Truncate(Name, Tip),
     /// The zone begins with a version.
-    Replace(Zone, Tip),
+    Replace(Name, Tip),
 }
 
 impl From<&Order> for Effect {
@@ -96,7 +98,7 @@ impl Store {
 
     /// Whether an order for a zone is not answered.
     #[must_use]
-    pub fn is_busy(&self, zone: &Zone) -> bool {
+    pub fn is_busy(&self, zone: &Name) -> bool {
         let is_of = |pending: &Pending| match &pending.effect {
             Effect::Keep(_) => false,
             Effect::Append(of, _) | Effect::Truncate(of, _) | Effect::Replace(of, _) => of == zone,

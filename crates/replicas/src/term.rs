@@ -1,15 +1,16 @@
 //! A term of leadership: from the acquired Lease over greeting and proof of freshness to commits, and to the release.
 
+use dns::{Name, Serial};
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ceiling::{Ceiling, RESERVE, RESERVE_MAX};
-use crate::chain::{Chains, Epoch, ReplicaId, Tip, Zone};
+use crate::ceiling::{Ceiling, RESERVE, RESERVE_MAX, later};
+use crate::chain::{Chains, Epoch, ReplicaId, Tip};
 use crate::fault::Fault;
 use crate::knowledge::Knowledge;
 use crate::leader::Leader;
 use crate::promotion::newest_of;
 use crate::record::{NEWEST_MAX, Record};
-use crate::serial::{Serial, later};
 use crate::settings::{Boottime, Now, Settings};
 
 /// How far a term is.
@@ -33,7 +34,7 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permit {
     /// The zone.
-    pub zone: Zone,
+    pub zone: Name,
     /// The epoch.
     pub epoch: Epoch,
     /// The version before it.
@@ -78,15 +79,15 @@ pub struct Term {
     /// The first serials of the term are above this.
     pub floor: Ceiling,
     /// The last serial of each zone that a permit named in this term.
-    pub permitted: BTreeMap<Zone, Serial>,
+    pub permitted: BTreeMap<Name, Serial>,
     /// Whether each zone needs a new version.
     pub must_publish: bool,
     /// Versions for which NOTIFY waits.
-    pub notices: BTreeMap<Zone, Notice>,
+    pub notices: BTreeMap<Name, Notice>,
     /// The reserve of serials above what is needed.
     reserve: u32,
     /// Zones that need more serials now.
-    needs: BTreeMap<Zone, Serial>,
+    needs: BTreeMap<Name, Serial>,
     /// Whether a zone used three quarters of its reserve since the last renewal.
     was_short: bool,
 }
@@ -127,18 +128,18 @@ impl Term {
 
     /// The serial of the next version of a zone.
     #[must_use]
-    pub fn next_serial(&self, zone: &Zone, newest: &Tip, wall: u32, settings: &Settings) -> Serial {
+    pub fn next_serial(&self, zone: &Name, newest: &Tip, wall: u32, settings: &Settings) -> Serial {
         let mut after = newest.known_serial();
         if !settings.lacks(Fault::Floor) {
             let used = self.permitted.get(zone).copied();
             after = later(after, used.or_else(|| self.floor.of(zone)));
         }
-        let clock = Serial::new(wall);
-        after.map_or(clock, |after| after.plus(1).later(clock))
+        let clock = Serial::decode(wall);
+        after.map_or(clock, |after| after.next(1).later(clock))
     }
 
     /// Notes that a zone needs a serial that is not reserved.
-    pub fn need(&mut self, zone: &Zone, serial: Serial) {
+    pub fn need(&mut self, zone: &Name, serial: Serial) {
         self.needs.insert(zone.clone(), serial);
     }
 
@@ -190,7 +191,7 @@ impl Term {
 
     /// Whether a zone has used three quarters of its reserve.
     fn is_short(&self, record: &Record, chains: &Chains) -> bool {
-        let newest = |zone: &Zone| chains.get(zone).and_then(|it| it.newest().known_serial());
+        let newest = |zone: &Name| chains.get(zone).and_then(|it| it.newest().known_serial());
         self.permitted.keys().any(|zone| {
             newest(zone).is_some_and(|it| record.ceiling.is_short(zone, it, self.reserve))
         })
@@ -207,7 +208,7 @@ impl Term {
             serial.map(|serial| (zone, serial))
         });
         let needs = self.needs.iter().map(|(zone, serial)| (zone, *serial));
-        let clock = Serial::new(now.wall);
+        let clock = Serial::decode(now.wall);
         record
             .ceiling
             .reserved(clock, newest.chain(needs), self.reserve)

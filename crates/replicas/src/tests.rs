@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::tests::world::{Report, World};
 
 /// Seeds of a plain run of the tests.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 400;
 /// Seeds within which a planted fault is found.
 const PLANTED_SEEDS: u64 = 1000;
 

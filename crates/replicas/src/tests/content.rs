@@ -1,9 +1,10 @@
 //! What steps and snapshots hold in the simulation, and their hashes.
 
+use dns::{Name, Serial};
+
 use std::sync::Arc;
 
-use crate::chain::{Epoch, Hash, Step, Tip, Zone};
-use crate::serial::Serial;
+use crate::chain::{Epoch, Hash, Step, Tip};
 
 /// A version as a journal stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ fn mix(state: u64, value: u64) -> u64 {
 
 /// The hash of a version.
 pub(super) fn hash_of(previous: &Hash, serial: Serial, fact: u64) -> Hash {
-    let mut state = mix(u64::from(serial.get()), fact);
+    let mut state = mix(u64::from(serial.encode()), fact);
     for chunk in previous.chunks(8) {
         let bytes = chunk.try_into().expect("the hash has 32 bytes");
         state = mix(state, u64::from_le_bytes(bytes));
@@ -61,7 +62,7 @@ impl Stored {
     }
 
     /// As a step.
-    pub(super) fn step(&self, zone: &Zone) -> Step {
+    pub(super) fn step(&self, zone: &Name) -> Step {
         let mut payload = self.fact.to_le_bytes().to_vec();
         // Sizes differ, so that windows fill.
         payload.resize(8 + usize::from(self.tip.hash[0]) * 8, 0);
@@ -97,7 +98,7 @@ pub(super) fn encode(versions: &[Stored]) -> Arc<[u8]> {
         bytes.extend(epoch.0.to_le_bytes());
         bytes.extend(seq.to_le_bytes());
         bytes.extend(version.fact.to_le_bytes());
-        bytes.extend(u64::from(serial.get()).to_le_bytes());
+        bytes.extend(u64::from(serial.encode()).to_le_bytes());
         bytes.extend(hash);
         bytes.extend(version.previous);
     }
@@ -114,7 +115,7 @@ pub(super) fn decode(bytes: &[u8]) -> Vec<Stored> {
         tip: Tip {
             epoch: Epoch(word(chunk, 0)),
             seq: word(chunk, 1),
-            serial: Serial::new(u32::try_from(word(chunk, 3)).expect("it was a serial")),
+            serial: Serial::decode(u32::try_from(word(chunk, 3)).expect("it was a serial")),
             hash: chunk[32..64].try_into().expect("it has 32 bytes"),
         },
         previous: chunk[64..96].try_into().expect("it has 32 bytes"),

@@ -1,8 +1,10 @@
 //! A disk with a journal: orders are carried out one after the other, and what is not synced may be lost.
 
+use dns::Name;
+
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::chain::{Chain, Chains, Snapshot, Tip, Zone};
+use crate::chain::{Chain, Chains, Snapshot, Tip};
 use crate::knowledge::Vow;
 use crate::leader::{Fetch, Fetched};
 use crate::store::{Order, Refusal};
@@ -23,7 +25,7 @@ pub(super) struct Folder {
     /// The vow.
     pub(super) vow: Vow,
     /// The zones.
-    pub(super) zones: BTreeMap<Zone, ZoneFile>,
+    pub(super) zones: BTreeMap<Name, ZoneFile>,
 }
 
 /// A disk.
@@ -34,7 +36,7 @@ pub(super) struct Disk {
     /// Orders that are not durable yet.
     pub(super) pending: VecDeque<Order>,
     /// Marks that are written but not synced.
-    marks: BTreeMap<Zone, u64>,
+    marks: BTreeMap<Name, u64>,
     /// Whether it is full.
     pub(super) is_full: bool,
     /// Until when.
@@ -64,11 +66,11 @@ impl ZoneFile {
 
 impl Disk {
     /// What a replica starts with.
-    pub(super) fn open(&mut self, zones: &[Zone]) -> (Chains, Vow) {
+    pub(super) fn open(&mut self, zones: &[Name]) -> (Chains, Vow) {
         self.pending.clear();
         self.marks.clear();
         self.has_failed = false;
-        let chain = |zone: &Zone| {
+        let chain = |zone: &Name| {
             let file = self.folder.zones.get(zone).cloned().unwrap_or_default();
             let tips: Vec<Tip> = file.versions.iter().map(|it| it.tip).collect();
             let at = tips.iter().position(|it| it.seq == file.announced);
@@ -80,7 +82,7 @@ impl Disk {
     }
 
     /// Marks a version as announced, without a sync.
-    pub(super) fn mark(&mut self, zone: &Zone, tip: &Tip) {
+    pub(super) fn mark(&mut self, zone: &Name, tip: &Tip) {
         self.marks.insert(zone.clone(), tip.seq);
     }
 

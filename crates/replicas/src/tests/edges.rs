@@ -1,7 +1,9 @@
 //! The edges of a replica in the simulation: they carry out its actions on the models of disk, network and API server.
 
+use dns::Name;
+
 use crate::chain::Epoch;
-use crate::chain::{Tip, Zone};
+use crate::chain::Tip;
 use crate::fault::Fault;
 use crate::frame::{Body, Frame, LinkId};
 use crate::knowledge::Knowledge;
@@ -260,7 +262,7 @@ impl World {
     }
 
     /// A version is visible.
-    fn show(&mut self, host: usize, zone: &Zone, tip: &Tip) {
+    fn show(&mut self, host: usize, zone: &Name, tip: &Tip) {
         let machine = &mut self.hosts[host];
         machine.visible.insert(zone.clone(), *tip);
         self.judge.show(&machine.id, zone, tip, &machine.disk);
@@ -443,7 +445,7 @@ impl World {
             return;
         }
         self.after(20_000, Due::Write(end));
-        let zones: Vec<Zone> = self.source.keys().cloned().collect();
+        let zones: Vec<Name> = self.source.keys().cloned().collect();
         for zone in zones {
             let now = self.hosts[end.host].now(self.time, 0);
             let host = &mut self.hosts[end.host];

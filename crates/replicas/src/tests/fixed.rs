@@ -1,9 +1,11 @@
 //! Fixed roles: two replicas without an API server, over a network and disks that do at once what they are asked for.
 
+use dns::Name;
+use dns::testing::name;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::chain::Zone;
 use crate::fixed::FixedRole;
 use crate::replica::{Action, Event, Replica};
 use crate::settings::{Now, Settings};
@@ -13,7 +15,7 @@ use crate::tests::disk::Disk;
 /// Two replicas with their disks.
 struct Pair {
     /// The zone.
-    zone: Zone,
+    zone: Name,
     /// The replicas.
     replicas: [Replica; 2],
     /// Their disks.
@@ -33,7 +35,7 @@ struct Pair {
 impl Pair {
     /// A primary and a follower with these disks.
     fn new(mut disks: [Disk; 2]) -> Self {
-        let zone = Zone::from("z.");
+        let zone = name("z.");
         let roles = [FixedRole::Primary, FixedRole::Follow("0".to_owned())];
         let mut index = 0;
         let replicas = roles.map(|role| {

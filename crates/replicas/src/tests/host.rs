@@ -1,9 +1,11 @@
 //! A machine with a disk, clocks and perhaps a process.
 
+use dns::Name;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::chain::{Epoch, ReplicaId, Tip, Zone};
+use crate::chain::{Epoch, ReplicaId, Tip};
 use crate::knowledge::Knowledge;
 use crate::replica::{Replica, Token};
 use crate::settings::Now;
@@ -60,17 +62,17 @@ pub(super) struct Host {
     /// Until when syncs are slow.
     pub(super) slow_until: Micros,
     /// The state of the source, as the own watch has it, and its revision.
-    pub(super) facts: BTreeMap<Zone, u64>,
+    pub(super) facts: BTreeMap<Name, u64>,
     /// The revision of `facts`.
     pub(super) revision: u64,
     /// What is visible.
-    pub(super) visible: BTreeMap<Zone, Tip>,
+    pub(super) visible: BTreeMap<Name, Tip>,
     /// The epoch in which it replicates as a leader.
     pub(super) term: Option<Epoch>,
     /// The epoch in which it takes commits.
     pub(super) lead: Option<Epoch>,
     /// Zones that need a new version.
-    pub(super) must: BTreeSet<Zone>,
+    pub(super) must: BTreeSet<Name>,
     /// A question to the other replicas.
     pub(super) question: Option<Question>,
     /// A proof that is due.

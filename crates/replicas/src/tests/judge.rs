@@ -1,8 +1,10 @@
 //! What must hold at every moment, with the exceptions that the design names and no others.
 
+use dns::Name;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::chain::{Epoch, Hash, ReplicaId, Tip, Zone};
+use crate::chain::{Epoch, Hash, ReplicaId, Tip};
 use crate::record::Record;
 use crate::tests::content::Stored;
 use crate::tests::disk::{Disk, ZoneFile};
@@ -22,13 +24,13 @@ struct Announced {
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     /// The one content of each serial that anybody saw.
-    contents: BTreeMap<(Zone, u32), (Hash, u64)>,
+    contents: BTreeMap<(Name, u32), (Hash, u64)>,
     /// The epoch and content with which each serial was made, seen or not.
-    makers: BTreeMap<(Zone, u32), (Epoch, Hash)>,
+    makers: BTreeMap<(Name, u32), (Epoch, Hash)>,
     /// The line of announced versions.
-    line: BTreeMap<Zone, Vec<Announced>>,
+    line: BTreeMap<Name, Vec<Announced>>,
     /// The hashes of versions that a leader has announced.
-    shown: BTreeSet<(Zone, Hash)>,
+    shown: BTreeSet<(Name, Hash)>,
     /// The one leader of each epoch.
     leaders: BTreeMap<Epoch, ReplicaId>,
     /// Epochs that began with a loss: an operator's word, the orphan time, or a disk that was an old copy.
@@ -50,9 +52,9 @@ impl Judge {
     }
 
     /// A version is seen by somebody: its serial has one content for ever.
-    fn see(&mut self, zone: &Zone, stored: &Stored, who: &str) -> bool {
+    fn see(&mut self, zone: &Name, stored: &Stored, who: &str) -> bool {
         let seen = (stored.tip.hash, stored.fact);
-        let key = (zone.clone(), stored.tip.serial.get());
+        let key = (zone.clone(), stored.tip.serial.encode());
         let known = *self.contents.entry(key).or_insert(seen);
         if known != seen {
             let serial = stored.tip.serial;
@@ -62,7 +64,7 @@ impl Judge {
     }
 
     /// A replica shows a version, and gives all before it to secondaries.
-    pub(super) fn show(&mut self, who: &ReplicaId, zone: &Zone, tip: &Tip, disk: &Disk) {
+    pub(super) fn show(&mut self, who: &ReplicaId, zone: &Name, tip: &Tip, disk: &Disk) {
         let Some(file) = disk.folder.zones.get(zone) else {
             self.blame(format!("{who}: {zone} {tip:?} is visible and not on disk"));
             return;
@@ -72,7 +74,7 @@ impl Judge {
             return;
         };
         for stored in file.versions[..place].iter().rev() {
-            let key = (zone.clone(), stored.tip.serial.get());
+            let key = (zone.clone(), stored.tip.serial.encode());
             let is_known = self.contents.contains_key(&key);
             if !self.see(zone, stored, &who.to_string()) || is_known {
                 break;
@@ -81,7 +83,7 @@ impl Judge {
     }
 
     /// A follower shows a version: a leader has announced it.
-    pub(super) fn follow(&mut self, who: &ReplicaId, zone: &Zone, tip: &Tip) {
+    pub(super) fn follow(&mut self, who: &ReplicaId, zone: &Name, tip: &Tip) {
         if !self.shown.contains(&(zone.clone(), tip.hash)) {
             self.blame(format!(
                 "{who}: {zone} {tip:?} is visible and not announced"
@@ -90,14 +92,14 @@ impl Judge {
     }
 
     /// A secondary has a version.
-    pub(super) fn hold(&mut self, who: &str, zone: &Zone, stored: &Stored) {
+    pub(super) fn hold(&mut self, who: &str, zone: &Name, stored: &Stored) {
         self.see(zone, stored, who);
     }
 
     /// A leader gives its own step to its journal.
-    pub(super) fn make(&mut self, zone: &Zone, tip: &Tip) {
+    pub(super) fn make(&mut self, zone: &Name, tip: &Tip) {
         let made = (tip.epoch, tip.hash);
-        let key = (zone.clone(), tip.serial.get());
+        let key = (zone.clone(), tip.serial.encode());
         let known = *self.makers.entry(key).or_insert(made);
         if known != made {
             self.blame(format!("{zone} {tip:?}: epoch {} made it too", known.0));
@@ -143,7 +145,7 @@ impl Judge {
     }
 
     /// A leader announces a version: it and everything announced before is on its disk.
-    pub(super) fn announce(&mut self, epoch: Epoch, zone: &Zone, tip: &Tip, file: &ZoneFile) {
+    pub(super) fn announce(&mut self, epoch: Epoch, zone: &Name, tip: &Tip, file: &ZoneFile) {
         self.shown.insert((zone.clone(), tip.hash));
         let line = self.line.entry(zone.clone()).or_default();
         if line.iter().rev().any(|it| it.tip == *tip) {

@@ -1,12 +1,12 @@
 //! What goes wrong, and how it is healed.
 
+use dns::{Name, Serial};
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::chain::Zone;
 use crate::fault::Fault;
 use crate::replica::Event;
-use crate::serial::Serial;
 use crate::tests::host::Micros;
 use crate::tests::plan::Mishap;
 use crate::tests::world::{Due, World, micros};
@@ -66,8 +66,8 @@ impl World {
     }
 
     /// The serials that secondaries answer with; some do not answer.
-    pub(super) fn secondary_serials(&mut self) -> BTreeMap<Zone, Serial> {
-        let mut serials: BTreeMap<Zone, Serial> = BTreeMap::new();
+    pub(super) fn secondary_serials(&mut self) -> BTreeMap<Name, Serial> {
+        let mut serials: BTreeMap<Name, Serial> = BTreeMap::new();
         for place in 0..self.secondaries.len() {
             if self.random.u32(..3) == 0 {
                 continue;

@@ -1,8 +1,10 @@
 //! A secondary: it asks any replica, and takes what is later than what it has.
 
+use dns::Name;
+
 use std::collections::BTreeMap;
 
-use crate::chain::{Tip, Zone};
+use crate::chain::Tip;
 use crate::tests::content::Stored;
 use crate::tests::disk::ZoneFile;
 
@@ -10,7 +12,7 @@ use crate::tests::disk::ZoneFile;
 #[derive(Debug, Default)]
 pub(super) struct Secondary {
     /// What it has of each zone.
-    pub(super) zones: BTreeMap<Zone, Stored>,
+    pub(super) zones: BTreeMap<Name, Stored>,
     /// Transfers of a difference.
     pub(super) incremental: u64,
     /// Transfers of a whole zone.
@@ -21,7 +23,7 @@ impl Secondary {
     /// Asks a replica that shows this version of this journal. Gives what it has afterwards if that is new, or what is wrong.
     pub(super) fn refresh(
         &mut self,
-        zone: &Zone,
+        zone: &Name,
         visible: &Tip,
         file: &ZoneFile,
     ) -> Result<Option<Stored>, String> {

@@ -1,9 +1,12 @@
 //! The whole system in one process: machines, network, API server, source and secondaries, and one order of events from one seed.
 
+use dns::Name;
+use dns::testing::name;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::chain::{Epoch, Zone};
+use crate::chain::Epoch;
 use crate::fault::Fault;
 use crate::frame::LinkId;
 use crate::knowledge::Knowledge;
@@ -100,7 +103,7 @@ pub(super) struct World {
     /// Until when nothing else may happen.
     pub(super) calm_until: Micros,
     /// The state of the source.
-    pub(super) source: BTreeMap<Zone, u64>,
+    pub(super) source: BTreeMap<Name, u64>,
     /// Its revision.
     pub(super) revision: u64,
     /// Secondaries.
@@ -165,7 +168,7 @@ impl World {
         let plan = Plan::new(&mut random, fault);
         let hosts = (0..plan.replicas).map(|index| Host::new(index, &mut random, plan.rates));
         let hosts: Vec<Host> = hosts.collect();
-        let zones = (0..plan.zones).map(|it| (Zone::from(format!("z{it}.").as_str()), 1));
+        let zones = (0..plan.zones).map(|it| (name(&format!("z{it}.")), 1));
         let secondaries = (0..plan.secondaries).map(|_| Secondary::default());
         let mut world = Self {
             source: zones.collect(),
@@ -356,7 +359,7 @@ impl World {
         if host.life != end.life || host.replica.is_some() {
             return;
         }
-        let zones: Vec<Zone> = self.source.keys().cloned().collect();
+        let zones: Vec<Name> = self.source.keys().cloned().collect();
         let (chains, vow) = host.disk.open(&zones);
         for (zone, chain) in &chains {
             let announced = *chain.announced();

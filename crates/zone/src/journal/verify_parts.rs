@@ -298,3 +298,34 @@ impl SegmentsVerdict {
         here
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_read_after_a_doubt_that_a_version_recorded_and_not_after_one_that_is_away() {
+        let part = SegmentPart {
+            first: 1,
+            until: 4,
+            last: 4,
+            first_serial: Serial::decode(100),
+            hash: Hash::ZERO,
+            digest: Hash::ZERO,
+            place: "object".to_owned(),
+        };
+        let mut found = Verdict::unread(part.first, (part.until, part.first_serial));
+        found.versions = 4;
+        found.faults.push(Fault {
+            seq: 2,
+            serial: None,
+            damage: Damage::Unknown,
+            what: "versions may be lost".to_owned(),
+        });
+        let mut segments = SegmentsVerdict::default();
+        segments.add(&part, found.into());
+        assert!(!segments.is_away());
+        segments.skip(&part);
+        assert!(segments.is_away());
+    }
+}

@@ -33,6 +33,18 @@ fn a_folder_with_other_files_is_left_alone() {
 }
 
 #[test]
+fn a_folder_with_other_files_is_not_tried() {
+    let dir = TempDir::new().unwrap();
+    for name in ["letters.txt", "probe"] {
+        std::fs::write(dir.path().join(name), "dear").unwrap();
+    }
+    let error = Journal::probe(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+    let kept = std::fs::read_to_string(dir.path().join("probe"));
+    assert_eq!(kept.unwrap(), "dear");
+}
+
+#[test]
 fn a_folder_of_another_layout_is_refused() {
     let mut bench = Bench::new();
     bench.journal = None;
