@@ -452,8 +452,9 @@ impl Stage {
 
     /// The digest of the Corefile as the history tells it: nobody without the key of the state folder can compute it.
     fn keyed_digest(&self) -> String {
-        let key = std::fs::read(self.zonewright.state().join("corefile.key")).unwrap();
-        let key = hmac::Key::new(hmac::HMAC_SHA512, &key);
+        let file = std::fs::read(self.zonewright.state().join("corefile.key")).unwrap();
+        // The checksum is after the key.
+        let key = hmac::Key::new(hmac::HMAC_SHA512, &file[..32]);
         hex(hmac::sign(&key, self.digest.as_bytes()).as_ref())
     }
 
