@@ -86,6 +86,11 @@ const COMPONENT_SETS: [&[&str]; 3] = [&[], &COMPONENTS, &["noendpoints"]];
 
 /// The objects of an overlay with components, as kustomize renders them.
 fn render(overlay: &str, components: &[&str]) -> String {
+    render_beside(overlay, components, &[])
+}
+
+/// As [`render`], with objects of the user in the same kustomization.
+fn render_beside(overlay: &str, components: &[&str], others: &[Value]) -> String {
     // What kustomize includes must be below, so the copy of `deploy` is, too.
     let folder = tempfile::tempdir().expect("a folder");
     copy_folder(Path::new("deploy"), &folder.path().join("deploy"));
@@ -93,11 +98,18 @@ fn render(overlay: &str, components: &[&str]) -> String {
         .iter()
         .map(|it| format!("deploy/components/{it}"))
         .collect();
+    let mut resources = vec![format!("deploy/overlays/{overlay}")];
+    for (number, object) in others.iter().enumerate() {
+        let file = format!("other-{number}.yaml");
+        fs::write(folder.path().join(&file), object.to_string())
+            .expect("the folder can be written");
+        resources.push(file);
+    }
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         // As in docs/install.md: the components are in the overlay's namespace.
         "namespace": chart_of(overlay).0,
-        "resources": [format!("deploy/overlays/{overlay}")], "components": components,
+        "resources": resources, "components": components,
     });
     let file = folder.path().join("kustomization.yaml");
     fs::write(file, kustomization.to_string()).expect("the folder can be written");
@@ -163,6 +175,35 @@ fn the_chart_and_kustomize_render_the_same_objects() {
     let wanted = by_name(&render("cluster-dns", &[]));
     let name = r#""Deployment" "kube-system" "zonewright""#;
     assert_ne!(changed[name], wanted[name]);
+}
+
+#[test]
+fn components_change_no_role_but_that_of_the_overlay() {
+    if needs::lacks(&["apiserver"]) {
+        return;
+    }
+    let role = |name: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": name },
+            "rules": [
+                { "apiGroups": [""], "resources": ["nodes"], "verbs": ["get"] },
+                { "apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get"] },
+            ],
+        })
+    };
+    let own = ["zonewright-audit", "my-zonewright", "zonewrights"].map(role);
+    for overlay in OVERLAYS {
+        for components in COMPONENT_SETS {
+            let rendered = by_name(&render_beside(overlay, components, &own));
+            for role in &own {
+                let name = format!("\"ClusterRole\" null {}", role["metadata"]["name"]);
+                assert_eq!(
+                    rendered[&name]["rules"], role["rules"],
+                    "{overlay} {components:?}"
+                );
+            }
+        }
+    }
 }
 
 /// A value for each setting of the chart; each text and number is found again in what it renders.

@@ -302,7 +302,7 @@ impl Past for StoredPast {
         Ok(self.reader.acts(zone, after)?)
     }
 
-    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
+    fn corefiles(&self) -> Result<Vec<Option<KeptCorefile>>, AuditError> {
         Ok(self.reader.corefiles()?)
     }
 

@@ -319,7 +319,7 @@ fn note_unnoted(
     if let Err(error) = journal.note(None, &acts) {
         tracing::error!(%error, "what was done before this start is not in the history");
     }
-    let last = reader.corefiles().unwrap_or_default().pop();
+    let last = reader.corefiles().unwrap_or_default().pop().flatten();
     last.map_or_else(String::new, |corefile| corefile.digest)
 }
 

@@ -24,24 +24,38 @@ struct Behind {
     corefile: KeptCorefile,
 }
 
+/// The last Corefile that was in use at a time, or what is known instead.
+fn last_in_use(mut all: Vec<Option<KeptCorefile>>, time_ms: u64) -> Result<KeptCorefile, String> {
+    let is_earlier =
+        |it: &Option<KeptCorefile>| it.as_ref().is_some_and(|it| it.since_ms <= time_ms);
+    let Some(place) = all.iter().rposition(is_earlier) else {
+        return Err(match all.first() {
+            None => "none is kept".to_owned(),
+            Some(None) => "the first one that is kept is damaged".to_owned(),
+            Some(Some(first)) => format!(
+                "the first one that is kept was in use since {}",
+                TimeText(first.since_ms)
+            ),
+        });
+    };
+    let is_last = !matches!(all.get(place + 1), Some(None));
+    match all.swap_remove(place) {
+        Some(found) if is_last => Ok(found),
+        Some(found) => Err(format!(
+            "one was in use since {}, and the one after it is damaged",
+            TimeText(found.since_ms)
+        )),
+        None => Err("it is damaged".to_owned()),
+    }
+}
+
 impl Behind {
     fn of(past: &dyn Past, zone: &Name, seq: u64) -> Result<Self, AuditError> {
         let (serial, time_ms) = past.moment(zone, seq)?;
-        let all = past.corefiles()?;
-        let first_ms = all.first().map(|it| it.since_ms);
-        let mut earlier = all.into_iter().rev();
-        let corefile = earlier.find(|it| it.since_ms <= time_ms);
-        let corefile = corefile.ok_or_else(|| AuditError::UnknownCorefile {
+        let corefile = last_in_use(past.corefiles()?, time_ms);
+        let corefile = corefile.map_err(|known| AuditError::UnknownCorefile {
             time: TimeText(time_ms),
-            known: first_ms.map_or_else(
-                || "none is kept".to_owned(),
-                |first_ms| {
-                    format!(
-                        "the first one that is kept was in use since {}",
-                        TimeText(first_ms)
-                    )
-                },
-            ),
+            known,
         })?;
         Ok(Self {
             serial: serial.encode(),
@@ -141,4 +155,35 @@ pub(super) fn diff(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn since(since_ms: u64) -> Option<KeptCorefile> {
+        Some(KeptCorefile {
+            since_ms,
+            digest: since_ms.to_string(),
+            text: String::new(),
+        })
+    }
+
+    #[test]
+    fn a_corefile_before_a_damaged_one_is_not_taken_for_the_last_in_use() {
+        let all = || vec![since(10), since(20), None, since(40)];
+        let asked = |time_ms| last_in_use(all(), time_ms).map(|it| it.since_ms);
+        assert_eq!(asked(15), Ok(10));
+        assert_eq!(asked(40), Ok(40));
+        assert_eq!(asked(99), Ok(40));
+        for time_ms in [20, 39] {
+            let known = asked(time_ms).unwrap_err();
+            assert!(known.ends_with("the one after it is damaged"), "{known}");
+        }
+        let known = asked(9).unwrap_err();
+        assert!(
+            known.starts_with("the first one that is kept was"),
+            "{known}"
+        );
+    }
 }

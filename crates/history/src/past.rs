@@ -39,11 +39,11 @@ pub trait Past {
     fn acts(&self, _zone: &Name, _after: u64) -> Result<Acts, AuditError> {
         Ok(Acts::default())
     }
-    /// The Corefiles that are known, oldest first.
+    /// The Corefiles that are known, oldest first; `None` for those that cannot be read.
     ///
     /// # Errors
     /// [`AuditError::Store`] when the store cannot read them.
-    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
+    fn corefiles(&self) -> Result<Vec<Option<KeptCorefile>>, AuditError> {
         Ok(Vec::new())
     }
     /// The step that leads to a version.

@@ -50,7 +50,7 @@ impl Past for Watched<'_> {
         self.past.acts(zone, after)
     }
 
-    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
+    fn corefiles(&self) -> Result<Vec<Option<KeptCorefile>>, AuditError> {
         self.making.go_on()?;
         self.past.corefiles()
     }

@@ -46,6 +46,8 @@ pub(super) struct Fake {
     pub(super) waiting: Option<Waiting>,
     /// The zones that lost all versions.
     pub(super) lost: Vec<Name>,
+    /// The versions of an archive that cannot be reached.
+    pub(super) away: Vec<u64>,
     /// By how many milliseconds the clock is ahead of the newest version; it was set back where this is negative.
     pub(super) clock_ahead_ms: i64,
 }
@@ -159,6 +161,7 @@ impl Fake {
             requires_reason: false,
             waiting: None,
             lost: Vec::new(),
+            away: Vec::new(),
             clock_ahead_ms: 1000,
             verdict: verdict(),
             acts: Vec::new(),
@@ -202,12 +205,12 @@ fn missing() -> AuditError {
 
 impl Past for Fake {
     /// One that was in use all the time.
-    fn corefiles(&self) -> Result<Vec<KeptCorefile>, AuditError> {
-        Ok(vec![KeptCorefile {
+    fn corefiles(&self) -> Result<Vec<Option<KeptCorefile>>, AuditError> {
+        Ok(vec![Some(KeptCorefile {
             since_ms: 1,
             digest: "ab".repeat(64),
             text: "z {\n}\n".to_owned(),
-        }])
+        })])
     }
 
     fn zones(&self) -> Vec<Name> {
@@ -268,6 +271,9 @@ impl Past for Fake {
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError> {
         assert!(self.zones.contains(zone), "{zone}");
+        if self.away.contains(&seq) {
+            return Err(AuditError::ArchiveAway("it is away".to_owned()));
+        }
         let step = self.version(seq).ok_or_else(missing)?;
         Ok((step.serial, step.time_ms))
     }

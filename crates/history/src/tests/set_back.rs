@@ -150,6 +150,23 @@ fn a_rollback_and_corefiles_have_the_remark() {
     assert!(show(time, Output::Text).contains(&format!("\n# {time} may have been")));
 }
 
+/// What the remark needs is in an archive that is away: a question says so, an order is not stopped.
+#[test]
+fn a_rollback_works_while_the_archive_is_away() {
+    let mut past = past();
+    past.away = vec![1];
+    let (to, time) = (ONE.to_owned(), "1h".to_owned());
+    let order = OrderText::Rollback { to, time };
+    let said = ordered(&past, "z", order, Output::Text).unwrap();
+    assert!(said.contains("serial 200 again"), "{said}");
+    let question = Request::Show {
+        zone: format!("z@{ONE}"),
+        name: Some("web.z".into()),
+    };
+    let refused = asked(&past, question, Output::Text).unwrap_err();
+    assert!(refused.to_string().contains("away"), "{refused}");
+}
+
 #[test]
 fn a_newest_version_ahead_of_the_clock_tells_that_it_was_set_back() {
     let mut past = Fake::new();

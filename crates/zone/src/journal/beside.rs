@@ -34,7 +34,7 @@ impl Place {
     }
 
     /// The start of the keys of an entry.
-    fn entry(&self, own: &[u8]) -> Vec<u8> {
+    pub(super) fn entry(&self, own: &[u8]) -> Vec<u8> {
         let length = u16::try_from(own.len()).unwrap_or(u16::MAX);
         [&self.0, &length.to_be_bytes()[..], own].concat()
     }
@@ -128,32 +128,78 @@ pub(super) fn read(
     place: &Place,
     each: &mut impl FnMut(&[u8], &[u8]),
 ) -> Result<(u64, Option<()>), StoreError> {
-    let [low, high] = place.range();
-    let mut octets = 0;
-    let mut value = Vec::new();
-    let mut next = 0;
-    for entry in paged(store, &low, &high, BATCH_ENTRIES) {
-        let (key, part) = entry?;
-        octets += part.len() as u64;
-        let Some((flag, payload)) = unseal(&key, &part).and_then(|it| it.split_first()) else {
-            return Ok((octets, None));
-        };
-        let own = key.get(low.len() + 2..key.len().saturating_sub(2));
-        let Some(own) = own.filter(|_| key.ends_with(&u16::to_be_bytes(next))) else {
-            return Ok((octets, None));
-        };
-        value.extend_from_slice(payload);
-        next += 1;
-        if *flag == LAST {
-            each(own, &value);
-            value.clear();
-            next = 0;
+    let mut done = Some(());
+    let octets = read_all(store, place, &mut |own, value| {
+        match value {
+            Some(value) => each(own, value),
+            None => done = None,
         }
-    }
-    Ok((octets, (next == 0).then_some(())))
+        done
+    })?;
+    Ok((octets, done))
 }
 
-fn part_key(entry: &[u8], part: u16) -> Vec<u8> {
+/// The entries' own keys with their values, to `each`; no value for a damaged one. Ends when `each` gives `None`. Gives the
+/// octets that were read.
+pub(super) fn read_all(
+    store: &dyn Entries,
+    place: &Place,
+    each: &mut impl FnMut(&[u8], Option<&[u8]>) -> Option<()>,
+) -> Result<u64, StoreError> {
+    let [low, high] = place.range();
+    let mut octets = 0;
+    // The entry that is being read: the start of its keys, its value, and its next part, `None` when it is told.
+    let mut entry: Vec<u8> = Vec::new();
+    let mut value = Vec::new();
+    let mut next = None;
+    let own_start = low.len() + 2;
+    for found in paged(store, &low, &high, BATCH_ENTRIES) {
+        let (key, part) = found?;
+        octets += part.len() as u64;
+        let (of, number) = key.split_at(key.len().saturating_sub(2));
+        if of != entry {
+            // The last part of the one before is missing.
+            if next.is_some() && each(own_of(&entry, own_start), None).is_none() {
+                return Ok(octets);
+            }
+            entry = of.to_vec();
+            value.clear();
+            next = Some(0_u16);
+        }
+        let Some(part_number) = next else {
+            continue;
+        };
+        let payload = unseal(&key, &part).filter(|_| number == part_number.to_be_bytes());
+        let told = match payload.and_then(|it| it.split_first()) {
+            None => {
+                next = None;
+                each(own_of(&entry, own_start), None)
+            }
+            Some((flag, payload)) => {
+                value.extend_from_slice(payload);
+                next = (*flag != LAST).then_some(part_number + 1);
+                match next {
+                    Some(_) => Some(()),
+                    None => each(own_of(&entry, own_start), Some(&value)),
+                }
+            }
+        };
+        if told.is_none() {
+            return Ok(octets);
+        }
+    }
+    if next.is_some() {
+        each(own_of(&entry, own_start), None);
+    }
+    Ok(octets)
+}
+
+/// The entry's own key, in the start of its keys.
+fn own_of(entry: &[u8], start: usize) -> &[u8] {
+    entry.get(start..).unwrap_or_default()
+}
+
+pub(super) fn part_key(entry: &[u8], part: u16) -> Vec<u8> {
     [entry, &part.to_be_bytes()].concat()
 }
 

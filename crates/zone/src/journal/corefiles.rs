@@ -4,6 +4,8 @@
 //! number (8), its value the time (8), the length of the digest (2), the digest, and the text. It is synced when it is written.
 //! The oldest go when there are too many.
 
+use std::collections::BTreeMap;
+
 use dns::Name;
 
 use crate::journal::beside::{self, Place};
@@ -36,14 +38,13 @@ impl Journal {
         most: u64,
     ) -> Result<(), StoreError> {
         let all = read(&self.store)?;
-        let last = all.last();
-        if last.is_some_and(|(_, last)| last.digest == corefile.digest) {
+        let last = all.last_key_value().and_then(|(_, last)| last.as_ref());
+        if last.is_some_and(|last| last.digest == corefile.digest) {
             return Ok(());
         }
-        let number = last.map_or(1, |(number, _)| number + 1);
-        let since_ms = last
-            .map_or(0, |(_, last)| last.since_ms)
-            .max(corefile.since_ms);
+        let number = all.last_key_value().map_or(1, |(number, _)| number + 1);
+        let times = all.values().flatten().map(|it| it.since_ms);
+        let since_ms = times.fold(corefile.since_ms, u64::max);
         let corefile = KeptCorefile {
             since_ms,
             ..corefile.clone()
@@ -57,13 +58,32 @@ impl Journal {
 }
 
 impl Reader {
-    /// The Corefiles that are known, oldest first. A damaged one is left out, and those after it.
+    /// The Corefiles that are known, oldest first; `None` for those that are damaged or missing between them.
     ///
     /// # Errors
     /// [`ReadError::Store`] when the database cannot be read.
-    pub fn corefiles(&self) -> Result<Vec<KeptCorefile>, ReadError> {
-        let all = read(&*self.store)?.into_iter();
-        Ok(all.map(|(_, corefile)| corefile).collect())
+    pub fn corefiles(&self) -> Result<Vec<Option<KeptCorefile>>, ReadError> {
+        let all = read(&*self.store)?;
+        let Some((first, _)) = all.first_key_value() else {
+            return Ok(Vec::new());
+        };
+        let (mut next, mut found) = (*first, Vec::new());
+        for (number, corefile) in all {
+            if number != next {
+                found.push(None);
+            }
+            found.push(corefile);
+            next = number + 1;
+        }
+        Ok(found)
+    }
+
+    /// What is wrong with the Corefiles that are kept.
+    pub(super) fn corefile_faults(&self) -> Result<Option<String>, ReadError> {
+        let damaged = self.corefiles()?.iter().filter(|it| it.is_none()).count();
+        Ok((damaged > 0).then(|| {
+            format!("{damaged} of the Corefiles that were in use cannot be read: the configuration behind a version may not be known")
+        }))
     }
 }
 
@@ -71,11 +91,14 @@ fn place() -> Place {
     Place::of(COREFILE, &Name::root())
 }
 
-fn read(store: &dyn Entries) -> Result<Vec<(u64, KeptCorefile)>, StoreError> {
-    let mut all = Vec::new();
-    beside::read(store, &place(), &mut |key, value| {
-        let number = key.try_into().map(u64::from_be_bytes).ok();
-        all.extend(number.zip(corefile_of(value)));
+/// The Corefiles by their numbers; `None` for a damaged one.
+fn read(store: &dyn Entries) -> Result<BTreeMap<u64, Option<KeptCorefile>>, StoreError> {
+    let mut all = BTreeMap::new();
+    beside::read_all(store, &place(), &mut |key, value| {
+        if let Ok(number) = key.try_into().map(u64::from_be_bytes) {
+            all.insert(number, value.and_then(corefile_of));
+        }
+        Some(())
     })?;
     Ok(all)
 }

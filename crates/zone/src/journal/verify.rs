@@ -148,6 +148,14 @@ impl Reader {
                         damage: Damage::Chain,
                         what,
                     }));
+                verdict
+                    .faults
+                    .extend(self.corefile_faults()?.map(|what| Fault {
+                        seq: newest.seq,
+                        serial: Some(newest.serial.encode()),
+                        damage: Damage::Changed,
+                        what,
+                    }));
                 // If a version recorded the loss meanwhile, the loss is reported twice.
                 verdict.faults.extend(lost.map(|(_, damage, what)| Fault {
                     seq: stored.head.seq + 1,

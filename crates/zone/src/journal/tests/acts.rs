@@ -176,7 +176,7 @@ fn acts_of_several_zones_and_a_corefile_are_written_at_once() {
     assert_eq!(all.faults, Vec::<String>::new());
     let reader = bench.journal().reader();
     assert_eq!(reader.acts(&other, 0).unwrap().all, [act(1)]);
-    assert_eq!(reader.corefiles().unwrap(), [corefile]);
+    assert_eq!(reader.corefiles().unwrap(), [Some(corefile)]);
 }
 
 #[test]
