@@ -518,7 +518,7 @@ fn check_plugin_of_several_pods(config: &str, plugin: &dyn Fn(&[&str]) -> Output
         let [one, other] = ["b-runs", "c-runs"].map(|pod| exec(pod, arguments));
         format!("==> default/b-runs <==\n{one}==> default/c-runs <==\n{other}")
     };
-    let alone = "this is for pod b-runs alone. 1 more run";
+    let alone = "this is for pod b-runs of default alone. 1 more run";
     for (arguments, wanted, warning) in [
         (&["status"][..], both("<status>"), ""),
         (&["--all", "log"], both("<log>"), ""),

@@ -240,7 +240,12 @@ const CASES: [(&str, &str, &str, &str); 38] = [
         "has no name gone.falls.test.",
     ),
     ("www.example.net", "handler", "", "forward . 127.0.0.1:9"),
-    ("www.example.com", "refused", "", "no block has a key"),
+    (
+        "www.example.com",
+        "refused",
+        "",
+        "no server block has a zone",
+    ),
 ];
 
 #[test]

@@ -479,7 +479,7 @@ pub enum Command {
         /// Only this name.
         #[arg(conflicts_with = "corefile")]
         name: Option<String>,
-        /// Print the Corefile that was in use when the version was published: with its imports and environment, without comments and secrets.
+        /// Print the Corefile that was in use when the version of a serial was published, at a time, or now: with its imports and environment, without comments and secrets.
         #[arg(long)]
         corefile: bool,
         /// Where to read.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use directives::config::{Catalog, Config, ServerBlock, Transfer};
 use dns::tsig::{self, Key};
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use crate::cli::args::{Configuration, Format, State};
 use crate::cli::commands::{load, print};
-use crate::doctor::{Diagnosis, OurSerial, Patient, diagnose, probe};
+use crate::doctor::{Diagnosis, OurServer, Patient, Standing, diagnose, probe};
 use crate::failure::Failure;
 
 /// `doctor`.
@@ -24,15 +25,15 @@ use crate::failure::Failure;
 pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     let state = &state.folder_with(&loaded.config);
-    let is_running = our_serials(state).is_some();
+    let is_running = our_status(state).is_some();
     if !is_running {
         tracing::warn!(
             "no server runs on this state folder, so serials are not compared; name the folder of the running server with --state"
         );
     }
-    let ours = |zone: &Name| {
-        let serials = is_running.then(|| our_serials(state)).flatten()?;
-        serials.get(&zone.to_string()).copied().map(Serial::decode)
+    let ours = |patient: &Patient| {
+        let status = is_running.then(|| our_status(state)).flatten()?;
+        standing(status, patient)
     };
     let patients = patients(&loaded.config);
     if patients.is_empty() {
@@ -69,7 +70,7 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
 
 /// Tries the zones at one secondary: the lines, and whether all is well. If it was not reached for one zone, it is not
 /// asked for the others, because each try takes seconds.
-fn visit_all(patients: &[&Tries], ours: &OurSerial<'_>, output: Output) -> Vec<(String, bool)> {
+fn visit_all(patients: &[&Tries], ours: &OurServer<'_>, output: Output) -> Vec<(String, bool)> {
     let mut unreached: Option<&Name> = None;
     let visits = patients.iter().map(|tries| {
         let diagnosis = unreached.map_or_else(
@@ -121,17 +122,11 @@ struct Tries {
 impl Tries {
     /// The diagnosis with the first key that the secondary takes, and whether it was reached. If it takes none, that with
     /// the first.
-    fn diagnosis(&self, ours: &OurSerial<'_>) -> (Diagnosis, bool) {
+    fn diagnosis(&self, ours: &OurServer<'_>) -> (Diagnosis, bool) {
         let examine = |patient: &Patient| {
             let findings = probe(patient, ours, &SystemClock);
             let key = patient.key.as_ref().map(|key| key.name());
-            let named = key.filter(|_| !self.others.is_empty());
-            let diagnosis = match (diagnose(&findings, key), named) {
-                (Diagnosis::Well(text), Some(key)) => {
-                    Diagnosis::Well(format!("{text}, with the key {key}"))
-                }
-                (diagnosis, _) => diagnosis,
-            };
+            let diagnosis = diagnose(&findings, key);
             ((diagnosis, findings.is_reached()), findings.refuses_key())
         };
         let (first, is_refused) = examine(&self.first);
@@ -144,17 +139,37 @@ impl Tries {
     }
 }
 
-/// The serials of the server that runs with this state folder.
-fn our_serials(state: &Path) -> Option<BTreeMap<String, u32>> {
+/// How things stand at the server that runs with this state folder.
+fn our_status(state: &Path) -> Option<Status> {
     let question = Question {
         request: Request::Standing,
         output: Output::Json,
     };
     let mut text = Vec::new();
     ask(state, &question, &mut text)?.ok()?;
-    let status: Status = serde_json::from_slice(&text).ok()?;
-    let serial = |zone: history::ZoneLine| Some((zone.zone, zone.serial?));
-    Some(status.zones.into_iter().filter_map(serial).collect())
+    serde_json::from_slice(&text).ok()
+}
+
+/// What it says of a zone at a secondary.
+fn standing(status: Status, patient: &Patient) -> Option<Standing> {
+    let zone = patient.zone.to_string();
+    let line = status.zones.into_iter().find(|it| it.zone == zone)?;
+    let address = patient.address.to_string();
+    let mut secondaries = status.secondaries.into_iter();
+    let seen = secondaries.find(|it| it.zone == zone && it.secondary == address);
+    let (asked, key, denied) = seen.map_or((None, None, None), |it| {
+        (
+            it.asked_seconds,
+            it.asked_with,
+            it.denied.zip(it.denied_seconds),
+        )
+    });
+    Some(Standing {
+        serial: Serial::decode(line.serial?),
+        asked: asked.map(Duration::from_secs),
+        key,
+        denied: denied.map(|(reason, seconds)| (reason, Duration::from_secs(seconds))),
+    })
 }
 
 /// Each zone at each secondary, in the order of the Corefile.
@@ -223,7 +238,10 @@ mod tests {
         let [(first, false), (second, false), (third, false)] = &lines[..] else {
             panic!("{lines:?}");
         };
-        assert!(first.contains("not reached over UDP either"), "{first}");
+        assert!(
+            first.contains("not reached over UDP nor over TCP"),
+            "{first}"
+        );
         for line in [second, third] {
             let want = "FAIL: not tried, because it was not reached for a.; see there";
             assert!(line.ends_with(want), "{line}");

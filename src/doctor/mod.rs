@@ -4,7 +4,7 @@
 
 mod probe;
 
-pub use probe::{OurSerial, Patient, probe};
+pub use probe::{OurServer, Patient, Standing, probe};
 
 use std::fmt;
 use std::io;
@@ -70,6 +70,17 @@ pub struct NotifyAnswer {
     pub clock_ahead: Option<i64>,
 }
 
+/// What our server saw of the secondary's requests for the zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requests {
+    /// Whether it asked since the probe began.
+    pub has_asked: bool,
+    /// The key that signed its last request.
+    pub key: Option<String>,
+    /// Why its last request was refused, and how many seconds ago.
+    pub denied: Option<(String, u64)>,
+}
+
 /// All that was found out about one zone at one secondary.
 #[derive(Debug)]
 pub struct Findings {
@@ -81,6 +92,8 @@ pub struct Findings {
     pub notify: Reached<NotifyAnswer>,
     /// Our serial, as far as it is known.
     pub ours: Option<Ours>,
+    /// Its requests, as far as they are known.
+    pub requests: Option<Requests>,
     /// The zone is a catalog.
     pub is_catalog: bool,
 }
@@ -149,7 +162,7 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
         (Ok(udp), Ok(tcp)) => (udp, tcp),
         (Err(_), Err(Diagnosis::Ill { what, fix: _ })) => {
             let fix = "start it, or correct the address in `to` and the route to it";
-            return ill(format!("not reached over UDP either: {what}"), fix);
+            return ill(format!("not reached over UDP nor over TCP: {what}"), fix);
         }
         (Err(diagnosis), _) | (_, Err(diagnosis)) => return diagnosis,
     };
@@ -173,10 +186,34 @@ pub fn diagnose(findings: &Findings, key: Option<&Name>) -> Diagnosis {
         );
         return Diagnosis::Well(text);
     }
-    if let Some(diagnosis) = of_zone(udp.rcode, theirs, notify) {
+    let requests = findings.requests.as_ref();
+    if let Some(diagnosis) = of_zone(udp.rcode, theirs, notify, requests) {
         return diagnosis;
     }
-    of_serials(theirs, findings.ours, notify, key)
+    of_serials(theirs, findings, notify, key)
+}
+
+/// The problem of a secondary that lacks a version, and the fix, as far as its requests show them.
+fn lacks(what: String, requests: Option<&Requests>) -> Diagnosis {
+    match requests {
+        Some(Requests {
+            denied: Some((reason, seconds)),
+            ..
+        }) => ill(
+            format!("{what}; we refused its request {seconds} s ago: {reason}"),
+            "correct its configuration, or `to` and `allow` of transfer: see zonewright emit",
+        ),
+        Some(Requests {
+            has_asked: false, ..
+        }) => ill(
+            format!("{what}, and has not asked us since it was notified"),
+            "correct the primary's address and port there, and let TCP through to here; its log has more",
+        ),
+        Some(_) | None => ill(
+            what,
+            "see its log for failed transfers; name it with its key in `to` or `allow` of transfer",
+        ),
+    }
 }
 
 /// The answer over one transport, or the problem with the transport.
@@ -216,7 +253,9 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
         BADKEY => {
             let fix = "add the key there under this name and algorithm, and allow it NOTIFY of the zone (Knot: `action: notify`): \
                 see zonewright emit";
-            let what = format!("key {key}: BADKEY, it has no such key or does not allow it here");
+            let what = format!(
+                "key {key}: BADKEY, it has no such key, or does not allow it to this zone or to the address from which we ask (`source` in transfer sets it)"
+            );
             return Some(ill(what, fix));
         }
         BADTIME => {
@@ -238,13 +277,15 @@ fn of_key(notify: &NotifyAnswer, key: Option<&Name>) -> Option<Diagnosis> {
 }
 
 /// Problems with the zone there.
-fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Option<Diagnosis> {
+fn of_zone(
+    rcode: Rcode,
+    serial: Option<Serial>,
+    notify: &NotifyAnswer,
+    requests: Option<&Requests>,
+) -> Option<Diagnosis> {
     if rcode == Rcode::SERVFAIL {
-        let fix = "see its log for refused transfers; name it with its key in `to` or `allow` of transfer";
-        return Some(ill(
-            "it has the zone configured and no data (SERVFAIL)",
-            fix,
-        ));
+        let what = "it has the zone configured and no data (SERVFAIL)".to_owned();
+        return Some(lacks(what, requests));
     }
     if serial.is_none() {
         let fix = "add the zone there: see zonewright emit; if it has it, see its log for refused transfers (a wrong clock, another key)";
@@ -260,16 +301,22 @@ fn of_zone(rcode: Rcode, serial: Option<Serial>, notify: &NotifyAnswer) -> Optio
 /// The findings about serials.
 fn of_serials(
     theirs: Option<Serial>,
-    ours: Option<Ours>,
+    findings: &Findings,
     notify: &NotifyAnswer,
     key: Option<&Name>,
 ) -> Diagnosis {
+    let (ours, requests) = (findings.ours, findings.requests.as_ref());
     let mut text = "reached over UDP and TCP, NOTIFY accepted".to_owned();
     if let Some(key) = key {
         text.push_str(&format!(", key {key}"));
     }
     if let Some(ahead) = notify.clock_ahead {
         text.push_str(&format!(", clock {ahead:+} s"));
+    }
+    let asked_with = requests.and_then(|it| it.key.as_deref());
+    let other = |key: &Name| asked_with.filter(|it| *it != key.to_string());
+    if let Some(other) = key.and_then(other) {
+        text.push_str(&format!(", but its last request had the key {other}"));
     }
     match (theirs, ours) {
         (Some(theirs), Some(Ours { before: _, after })) if theirs == after => {
@@ -284,8 +331,8 @@ fn of_serials(
             )
         }
         (Some(theirs), Some(Ours { before, after: _ })) if before.is_after(theirs) => {
-            let fix = "see its log for failed transfers; name it with its key in `to` or `allow` of transfer";
-            ill(format!("its serial {theirs} is behind ours, {before}"), fix)
+            let what = format!("its serial {theirs} is behind ours, {before}");
+            lacks(what, requests)
         }
         (Some(theirs), Some(Ours { before: _, after })) => {
             Diagnosis::Well(format!("{text}, serial {theirs} follows ours, now {after}"))

@@ -11,7 +11,7 @@ use ops::Clock;
 use ring::rand::{SecureRandom, SystemRandom};
 use transfer::unix_seconds;
 
-use super::{Findings, NotifyAnswer, Ours, Reached, SoaAnswer};
+use super::{Findings, NotifyAnswer, Ours, Reached, Requests, SoaAnswer};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -39,11 +39,25 @@ pub struct Patient {
     pub is_catalog: bool,
 }
 
-/// Gives our current serial of a zone, if it is known.
-pub type OurSerial<'a> = dyn Fn(&Name) -> Option<Serial> + Sync + 'a;
+/// What our server says of a zone at a secondary.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// Our current serial.
+    pub serial: Serial,
+    /// How long ago the secondary asked for anything.
+    pub asked: Option<Duration>,
+    /// The key that signed this request.
+    pub key: Option<String>,
+    /// Why its last request was refused, and how long ago.
+    pub denied: Option<(String, Duration)>,
+}
+
+/// Gives what our server says, if it can be asked.
+pub type OurServer<'a> = dyn Fn(&Patient) -> Option<Standing> + Sync + 'a;
 
 /// Asks all questions. Takes a few seconds if there is no answer.
-pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Findings {
+pub fn probe(patient: &Patient, ours: &OurServer<'_>, clock: &dyn Clock) -> Findings {
+    let begin = clock.now();
     let first_by_tcp = soa_by(patient, stream, clock);
     let notify = notify(patient, clock);
     let was_told = matches!(
@@ -51,7 +65,7 @@ pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Find
         Reached::Answered(answer) if answer.rcode == Rcode::NOERROR && answer.is_signed
     );
     // The zone may change meanwhile; the current version counts.
-    let before = ours(&patient.zone);
+    let before = ours(patient).map(|it| it.serial);
     let (mut udp, mut catalog) = look(patient, clock);
     // The transfer that follows a NOTIFY takes a moment.
     for _ in 0..LOOKS {
@@ -65,13 +79,22 @@ pub fn probe(patient: &Patient, ours: &OurSerial<'_>, clock: &dyn Clock) -> Find
         Some(Reached::Answered(answer)) => Reached::Answered(answer),
         Some(_) | None => first_by_tcp,
     };
-    let after = ours(&patient.zone);
-    let ours = before.zip(after);
+    let after = ours(patient);
+    let ours = before.zip(after.as_ref());
+    let took = clock.now().saturating_duration_since(begin);
     Findings {
         udp,
         tcp,
         notify,
-        ours: ours.map(|(before, after)| Ours { before, after }),
+        ours: ours.map(|(before, after)| Ours {
+            before,
+            after: after.serial,
+        }),
+        requests: after.map(|it| Requests {
+            has_asked: it.asked.is_some_and(|ago| ago <= took),
+            key: it.key,
+            denied: it.denied.map(|(reason, ago)| (reason, ago.as_secs())),
+        }),
         is_catalog: patient.is_catalog,
     }
 }

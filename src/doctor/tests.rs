@@ -43,6 +43,7 @@ fn of(notify: NotifyAnswer) -> String {
         tcp: soa(5),
         notify: Reached::Answered(notify),
         ours: ours(5, 5),
+        requests: None,
         is_catalog: false,
     };
     let key: Name = "k.".parse().unwrap();
@@ -121,6 +122,7 @@ fn serials_are_compared_by_their_arithmetic() {
             tcp: soa(theirs),
             notify: Reached::Answered(taken()),
             ours: ours(own, own),
+            requests: None,
             is_catalog: false,
         };
         let said = diagnose(&findings, None).to_string();
@@ -153,6 +155,7 @@ fn a_secondary_need_not_show_the_catalog() {
             tcp,
             notify,
             ours: None,
+            requests: None,
             is_catalog,
         };
         let said = diagnose(&findings, None).to_string();
@@ -172,6 +175,7 @@ fn a_catalog_that_is_shown_over_tcp_alone_is_compared() {
             tcp: soa(theirs),
             notify: Reached::Answered(taken()),
             ours: ours(5, 5),
+            requests: None,
             is_catalog: true,
         };
         let said = diagnose(&findings, None).to_string();
@@ -186,7 +190,7 @@ fn ways_that_are_closed_are_told_apart() {
         (
             closed(),
             closed(),
-            "not reached over UDP either: no server listens on TCP",
+            "not reached over UDP nor over TCP: no server listens on TCP",
         ),
         (soa(5), closed(), "no server listens on TCP"),
         (Reached::Silent, soa(5), "no answer over UDP"),
@@ -196,6 +200,7 @@ fn ways_that_are_closed_are_told_apart() {
             tcp,
             notify: Reached::Silent,
             ours: None,
+            requests: None,
             is_catalog: false,
         };
         let said = diagnose(&findings, None).to_string();
@@ -285,7 +290,7 @@ type OnConnection = fn(TcpStream);
 
 /// Probes a secondary that says these serials by UDP, one after the other, NOTIFY included, and then the last
 /// for ever.
-fn probed(serials: &[u32], on_connection: OnConnection, ours: &OurSerial<'_>) -> Findings {
+fn probed(serials: &[u32], on_connection: OnConnection, ours: &OurServer<'_>) -> Findings {
     let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = tcp.local_addr().unwrap();
     let udp = UdpSocket::bind(address).unwrap();
@@ -422,13 +427,65 @@ fn a_catalog_that_is_refused_by_udp_is_asked_over_tcp_and_believed_if_signed() {
     }
 }
 
+/// What our server says with this serial, of a secondary that asked just now.
+fn standing(serial: u32) -> Option<Standing> {
+    Some(Standing {
+        serial: Serial::decode(serial),
+        asked: Some(Duration::ZERO),
+        key: None,
+        denied: None,
+    })
+}
+
+#[test]
+fn why_a_secondary_lacks_a_version_is_told_by_its_requests() {
+    let said = |theirs, has_asked, key: Option<&str>, denied: Option<(&str, u64)>| {
+        let findings = Findings {
+            udp: soa(theirs),
+            tcp: soa(theirs),
+            notify: Reached::Answered(taken()),
+            ours: ours(5, 5),
+            requests: Some(Requests {
+                has_asked,
+                key: key.map(ToOwned::to_owned),
+                denied: denied.map(|(reason, seconds)| (reason.to_owned(), seconds)),
+            }),
+            is_catalog: false,
+        };
+        diagnose(&findings, Some(&"k.".parse().unwrap())).to_string()
+    };
+    let refused = said(4, true, None, Some(("the rule requires TLS", 3)));
+    assert!(
+        refused.starts_with("FAIL: its serial 4 is behind ours, 5; we refused its request 3 s ago: the rule requires TLS;"),
+        "{refused}"
+    );
+    let silent = said(4, false, None, None);
+    assert!(
+        silent.contains("has not asked us since it was notified; correct the primary's address"),
+        "{silent}"
+    );
+    let other = said(4, true, None, None);
+    assert!(
+        other.contains("see its log for failed transfers"),
+        "{other}"
+    );
+    let old = said(5, true, Some("old."), None);
+    assert!(
+        old.starts_with("OK")
+            && old.contains("key k., clock +0 s, but its last request had the key old."),
+        "{old}"
+    );
+    let same = said(5, true, Some("k."), None);
+    assert!(!same.contains("last request"), "{same}");
+}
+
 #[test]
 fn a_secondary_that_follows_a_zone_that_changes_is_well() {
     let asked = AtomicU32::new(0);
     // Ours is 7, and 9 at the second look.
-    let ours = |_: &Name| {
+    let ours = |_: &Patient| {
         let before = asked.fetch_add(1, Ordering::Relaxed);
-        Some(Serial::decode(7 + 2 * before))
+        standing(7 + 2 * before)
     };
     let findings = probed(&[5, 5, 8], answer_once, &ours);
     let said = diagnose(&findings, None).to_string();
@@ -439,9 +496,9 @@ fn a_secondary_that_follows_a_zone_that_changes_is_well() {
 #[test]
 fn a_secondary_that_took_what_came_meanwhile_is_not_ahead() {
     let asked = AtomicU32::new(0);
-    let ours = |_: &Name| {
+    let ours = |_: &Patient| {
         let before = asked.fetch_add(1, Ordering::Relaxed);
-        Some(Serial::decode(7 + before))
+        standing(7 + before)
     };
     let findings = probed(&[5, 8], answer_once, &ours);
     let said = diagnose(&findings, None).to_string();

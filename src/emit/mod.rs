@@ -27,7 +27,7 @@ pub enum Software {
     /// BIND 9.18 or later.
     #[value(alias = "bind9")]
     Bind,
-    /// Knot DNS 3.1 or later.
+    /// Knot DNS 3.2 or later.
     Knot,
     /// NSD 4.6 or later.
     Nsd,
@@ -66,7 +66,9 @@ impl Software {
     pub const fn why_not_over_tls(self) -> Option<&'static str> {
         match self {
             Self::Bind | Self::Nsd => None,
-            Self::Knot | Self::Pdns | Self::Coredns => Some("emit does not support it"),
+            Self::Knot | Self::Pdns | Self::Coredns => {
+                Some("no version that the tests run can do it")
+            }
             Self::Unbound => Some("it sends no ALPN token, and RFC 9103 needs `dot`"),
         }
     }

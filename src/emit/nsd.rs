@@ -66,6 +66,8 @@ fn server(feed: &Feed, folder: &str, out: &mut String) -> fmt::Result {
     zonesdir: \"{folder}\"
     # Zones are written only to their files; from 4.8 on NSD has no database.
     database: \"\"
+    # After a restart NSD has the zones of these files; without them it has none until it reaches the primary.
+    zonefiles-write: 60
     zonelistfile: \"{folder}/zone.list\"
     xfrdfile: \"{folder}/xfrd.state\"
     xfrdir: \"{folder}\"

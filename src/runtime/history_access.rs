@@ -288,6 +288,10 @@ impl Past for StoredPast {
         self.reader.lost()
     }
 
+    fn doubt(&self, zone: &Name) -> Option<String> {
+        self.reader.doubt(zone)
+    }
+
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
         self.reader
             .zone(zone)

@@ -181,8 +181,11 @@ pub(crate) fn status(observed: &Observed) -> Status {
     let secondary_line = |secondary: SecondaryStatus| {
         let lag = observed.lag_of(&secondary);
         let asked = secondary.request.map(|(_, time)| millis(time));
+        let denied = secondary.denied.as_ref().map(|(_, time)| millis(*time));
         SecondaryLine {
             asked_seconds: asked.map(|asked| now_ms.saturating_sub(asked) / 1000),
+            asked_with: secondary.request_key.as_ref().map(ToString::to_string),
+            denied_seconds: denied.map(|at| now_ms.saturating_sub(at) / 1000),
             zone: secondary.zone.to_string(),
             secondary: secondary.target.to_string(),
             told: secondary.notified.map(|(serial, _)| serial.encode()),
@@ -194,6 +197,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
             by: secondary.transfer.map(|(kind, _)| kind.as_str().to_owned()),
             lag_versions: lag.and_then(|lag| lag.versions),
             lag_seconds: lag.map(|lag| lag.ms(now_ms) / 1000),
+            denied: secondary.denied.map(|(reason, _)| reason),
         }
     };
     let Deployment { plan, zones, .. } = &*observed.deployment;

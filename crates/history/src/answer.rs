@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use zone::Hash;
 use zone::journal::{Archived, SerialPlace};
 
+use crate::doubts::{Doubts, lost_after};
 use crate::error::{AuditError, Output};
 use crate::follow::{self, Cursor, Given};
 use crate::moment::{Moment, Present, TimeText};
 use crate::order::{ZoneOrder, until_ms};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
-use crate::set_back::SetBack;
-use crate::show::Asked;
+use crate::show::{Asked, Point};
 use crate::verify::{Anchors, Noted};
 use crate::{
     blame, corefile, diff, export, group, log, parts, process, show, status, verify, waiting, why,
@@ -446,16 +446,23 @@ fn asked_at(
 ) -> Result<Asked, AuditError> {
     let moment = text.map(|text| Moment::parse(text, present)).transpose()?;
     let seq = version_at(past, zone, moment)?;
-    let set_back = match moment {
-        // The current version is no matter of times.
-        Some(Moment::Time(ms)) if text != Some(Moment::NOW) => SetBack::find(past, zone, seq, ms)?,
-        Some(Moment::Time(_) | Moment::Serial(_)) | None => None,
+    let point = match moment {
+        None => Point::Now,
+        Some(Moment::Time(_)) if text == Some(Moment::NOW) => Point::Now,
+        Some(Moment::Time(ms)) => Point::Time(ms),
+        Some(Moment::Serial(_)) => Point::Version,
+    };
+    let doubts = match point {
+        Point::Version => Doubts::default(),
+        Point::Time(ms) => Doubts::of_time(past, zone, seq, (ms, false))?,
+        Point::Now => Doubts::of_time(past, zone, seq, (past.now_ms(), true))?,
     };
     Ok(Asked {
         zone: zone.clone(),
         seq,
         name: None,
-        set_back,
+        point,
+        doubts,
     })
 }
 
@@ -586,7 +593,7 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<ZoneOrder
     Ok(ZoneOrder {
         zone: zone.clone(),
         order,
-        set_back: None,
+        doubts: Doubts::default(),
     })
 }
 
@@ -599,10 +606,10 @@ fn rollback_to(
 ) -> Result<ZoneOrder, AuditError> {
     let seq = version_at(past, zone, Some(moment))?;
     let (serial, _) = past.moment(zone, seq)?;
-    let set_back = match moment {
+    let doubts = match moment {
         // An archive that is away stops no order.
-        Moment::Time(ms) => SetBack::find(past, zone, seq, ms).unwrap_or_default(),
-        Moment::Serial(_) => None,
+        Moment::Time(ms) => Doubts::of_time(past, zone, seq, (ms, false)).unwrap_or_default(),
+        Moment::Serial(_) => Doubts::default(),
     };
     let order = Order::Rollback {
         seq,
@@ -612,7 +619,7 @@ fn rollback_to(
     Ok(ZoneOrder {
         zone: zone.clone(),
         order,
-        set_back,
+        doubts,
     })
 }
 
@@ -821,6 +828,12 @@ fn without_serial(
     };
     let ends = match place {
         SerialPlace::Between(seq) | SerialPlace::At(seq) => {
+            let acts = past.acts(zone, 0)?.all;
+            if let Some(lost) = lost_after(past, zone, seq, &acts) {
+                return Ok(AuditError::MayBeLost(format!(
+                    "whether {zone} had serial {serial} is not known: {lost}"
+                )));
+            }
             return Ok(AuditError::NeverSerial {
                 zone: zone.clone(),
                 serial,
@@ -828,7 +841,14 @@ fn without_serial(
                 newer: text(seq + 1, " of ")?,
             });
         }
-        SerialPlace::After => format!("the newest is serial {}", text(newest, ", ")?),
+        SerialPlace::After => {
+            if let Some(lost) = lost_after(past, zone, newest, &[]) {
+                return Ok(AuditError::MayBeLost(format!(
+                    "whether {zone} had serial {serial} is not known: {lost}"
+                )));
+            }
+            format!("the newest is serial {}", text(newest, ", ")?)
+        }
         SerialPlace::Before => format!("history begins at {}", begins(past, zone)?),
     };
     Ok(AuditError::NoSerial {

@@ -252,7 +252,7 @@ pub(super) fn write_doubts(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     from.write_doubt(sign, out)?;
-    match from.set_back == to.set_back {
+    match from.doubts == to.doubts {
         true => Ok(()),
         false => to.write_doubt(sign, out),
     }
@@ -260,11 +260,8 @@ pub(super) fn write_doubts(
 
 /// Adds what makes the ends doubtful.
 pub(super) fn add_doubts([from, to]: [&Asked; 2], answer: &mut Value) {
-    for (field, end) in [("fromClockSetBack", from), ("toClockSetBack", to)] {
-        if let Some(set_back) = &end.set_back {
-            answer[field] = set_back.json();
-        }
-    }
+    from.doubts.add_to(answer, "from");
+    to.doubts.add_to(answer, "to");
 }
 
 /// The step that added or removed a record, and the group of its causes.

@@ -109,6 +109,9 @@ pub enum AuditError {
         /// What is known.
         known: String,
     },
+    /// What was asked for may be among versions that are lost.
+    #[error("{0}")]
+    MayBeLost(String),
     /// No kept version matches, and older ones are not kept.
     #[error("no version that is kept matches; {0}")]
     NoneKept(String),
@@ -271,6 +274,7 @@ impl AuditError {
             | Self::Gone(_)
             | Self::LostZone(_)
             | Self::NotAllKnown(_)
+            | Self::MayBeLost(_)
             | Self::ArchiveAway(_)
             | Self::NotAnchored { .. } => Fault::NotKnown,
             Self::Broken(_)

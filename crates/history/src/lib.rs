@@ -7,6 +7,7 @@ mod blame;
 mod control;
 mod corefile;
 mod diff;
+mod doubts;
 mod error;
 mod evidence;
 mod export;

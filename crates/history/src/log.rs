@@ -11,6 +11,7 @@ use zone::Step;
 use zone::journal::{Act, Acts, Archived, Topic};
 
 use crate::act;
+use crate::doubts::LOST;
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::old_part::condensed_json;
@@ -84,9 +85,6 @@ impl Filter {
     /// The acts of a zone that are selected, oldest first: none if only versions with certain changes are. With the
     /// faults of the others, and the oldest act if older ones that could have been selected are not there.
     fn acts_of(&self, past: &dyn Past, zone: &Name) -> Result<ActsFound, AuditError> {
-        if self.is_of_changes() {
-            return Ok(ActsFound::default());
-        }
         let is_of_time = |act: &Act| {
             self.since_ms.is_none_or(|since| since <= act.time_ms)
                 && self.until_ms.is_none_or(|until| act.time_ms <= until)
@@ -96,12 +94,20 @@ impl Filter {
             let is_before = |since: u64| since < oldest.time_ms;
             oldest.number > 1 && self.since_ms.is_none_or(is_before)
         };
+        if self.is_of_changes() {
+            all.retain(|act| act.what == LOST && is_of_time(act));
+            return Ok(ActsFound {
+                lost: all,
+                ..ActsFound::default()
+            });
+        }
         let oldest = all.first().filter(is_cut).cloned();
         all.retain(is_of_time);
         Ok(ActsFound {
             all,
             faults,
             oldest,
+            lost: Vec::new(),
         })
     }
 
@@ -214,6 +220,9 @@ fn write_ends(
     }
     write_remarks(tracks, filter, output, out)?;
     for track in tracks {
+        for lost in &track.acts.lost {
+            Remark::lost(track.zone, lost).write(track.zone, output, out)?;
+        }
         if let Some(oldest) = &track.acts.oldest {
             Remark::older_acts(track.zone, oldest).write(track.zone, output, out)?;
         }
@@ -248,6 +257,8 @@ struct ActsFound {
     faults: Vec<String>,
     /// The oldest act that is kept, if it is not the first one and older ones could have been selected.
     oldest: Option<Act>,
+    /// Losses among the versions that were searched, where acts are not selected.
+    lost: Vec<Act>,
 }
 
 /// An entry of the log.

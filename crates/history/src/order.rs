@@ -7,11 +7,11 @@ use dns::{Name, Serial};
 use provenance::Operator;
 use serde_json::json;
 
+use crate::doubts::Doubts;
 use crate::error::{AuditError, MOST_REASON_OCTETS, Output, SCHEMA};
 use crate::moment::{TimeText, parse_duration};
 use crate::past::{Order, Past};
 use crate::printable::printable;
-use crate::set_back::SetBack;
 use crate::status::OrderLine;
 
 /// The longest hold: ten years of 365 days.
@@ -22,7 +22,7 @@ pub(super) struct ZoneOrder {
     pub(super) zone: Name,
     pub(super) order: Order,
     /// What makes the version of a rollback doubtful.
-    pub(super) set_back: Option<SetBack>,
+    pub(super) doubts: Doubts,
 }
 
 /// The end of a time such as `30m` that begins now.
@@ -60,7 +60,7 @@ pub(super) fn carry_out(
     let ZoneOrder {
         zone,
         order,
-        set_back,
+        doubts,
     } = asked;
     let standing = past.status().and_then(|status| {
         let mut lines = status.zones.into_iter();
@@ -80,9 +80,7 @@ pub(super) fn carry_out(
             "rolledBackTo": order.rolled_back_to().map(Serial::encode),
             "ends": standing.as_ref().filter(|_| ends_hold).map(standing_text),
         });
-        if let Some(set_back) = set_back {
-            answer["clockSetBack"] = set_back.json();
-        }
+        doubts.add_to(&mut answer, "");
         return Ok(writeln!(out, "{answer}")?);
     }
     write_text(asked, serial, standing.as_ref(), out)
@@ -133,8 +131,8 @@ fn write_text(
                 out,
                 "{zone} has the content of serial {to} again, with serial {serial} {end}"
             )?;
-            if let Some(set_back) = &asked.set_back {
-                writeln!(out, "    {}", set_back.text())?;
+            for line in asked.doubts.lines() {
+                writeln!(out, "    {line}")?;
             }
         }
     }

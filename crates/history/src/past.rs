@@ -26,6 +26,10 @@ pub trait Past {
     fn lost(&self) -> Vec<Name> {
         Vec::new()
     }
+    /// Which versions after the newest one may be lost; `None` if none are known to be, or a version has recorded the loss.
+    fn doubt(&self, _zone: &Name) -> Option<String> {
+        None
+    }
     /// The numbers of the oldest and the newest version whose step is kept.
     fn range(&self, zone: &Name) -> Option<(u64, u64)>;
     /// The versions from before the oldest one of [`Self::range`] that are kept, whole or condensed, oldest first.

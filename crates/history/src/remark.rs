@@ -55,6 +55,16 @@ impl Versions {
 }
 
 impl Remark {
+    /// That versions may be missing between those that were searched.
+    pub(super) fn lost(zone: &Name, act: &Act) -> Self {
+        let (what, time) = (&act.about, TimeText(act.time_ms));
+        Self {
+            code: "lost",
+            text: format!("of {zone} not all versions before {time} are known: {what}"),
+            versions: None,
+        }
+    }
+
     /// That versions were not searched, as their records and objects are not kept; `None` when all are.
     pub(super) fn unsearched<'a>(
         zone: &Name,

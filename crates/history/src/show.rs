@@ -6,10 +6,10 @@ use dns::{Name, RecordText, RrRef, Rtype, Serial};
 use serde_json::{Value, json};
 use zone::{Contents, Hash};
 
+use crate::doubts::Doubts;
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::past::{Past, contents_at};
-use crate::set_back::SetBack;
 
 /// A version of a zone, or one name of it, as a question means it.
 pub(super) struct Asked {
@@ -18,17 +18,28 @@ pub(super) struct Asked {
     pub(super) seq: u64,
     /// Only this name.
     pub(super) name: Option<Name>,
+    /// Which Corefile is meant.
+    pub(super) point: Point,
     /// What makes the version doubtful, if the question has a time.
-    pub(super) set_back: Option<SetBack>,
+    pub(super) doubts: Doubts,
+}
+
+/// How a question names a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Point {
+    /// By its serial.
+    Version,
+    /// By a time, milliseconds since 1970 UTC.
+    Time(u64),
+    /// The present.
+    Now,
 }
 
 impl Asked {
     /// Writes what makes the version doubtful, as a comment that begins with this sign.
     pub(super) fn write_doubt(&self, sign: char, out: &mut dyn io::Write) -> io::Result<()> {
-        match &self.set_back {
-            Some(set_back) => writeln!(out, "{sign} {}", set_back.text()),
-            None => Ok(()),
-        }
+        let mut lines = self.doubts.lines().into_iter();
+        lines.try_for_each(|line| writeln!(out, "{sign} {line}"))
     }
 }
 
@@ -70,7 +81,7 @@ pub(super) struct Shown<'a> {
     /// Whether it waits to be a version: serial and time are those of the served version and of the answer.
     pub(super) is_waiting: bool,
     /// What makes the version doubtful.
-    pub(super) set_back: Option<&'a SetBack>,
+    pub(super) doubts: Option<&'a Doubts>,
 }
 
 impl<'a> Shown<'a> {
@@ -84,7 +95,8 @@ impl<'a> Shown<'a> {
             zone,
             seq,
             name,
-            set_back,
+            doubts,
+            point: _,
         } = asked;
         let (serial, time_ms) = past.moment(zone, *seq)?;
         let link = match output {
@@ -101,7 +113,7 @@ impl<'a> Shown<'a> {
             time_ms,
             hash: link.map(|link| link.hash),
             is_waiting: false,
-            set_back: set_back.as_ref(),
+            doubts: Some(doubts),
         })
     }
 
@@ -119,8 +131,8 @@ impl<'a> Shown<'a> {
         if self.is_waiting {
             json["waiting"] = true.into();
         }
-        if let Some(set_back) = self.set_back {
-            json["clockSetBack"] = set_back.json();
+        if let Some(doubts) = self.doubts {
+            doubts.add_to(&mut json, "");
         }
         json
     }
@@ -191,9 +203,7 @@ pub(super) fn write_absence(
                 "hash": link.map(|link| link.hash.to_string()),
                 "contentHash": link.map(|link| link.content.to_string()),
             });
-            if let Some(set_back) = &asked.set_back {
-                absence["clockSetBack"] = set_back.json();
-            }
+            asked.doubts.add_to(&mut absence, "");
             writeln!(out, "{absence}")?;
         }
     }

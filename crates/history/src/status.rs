@@ -294,6 +294,15 @@ pub struct SecondaryLine {
     /// The seconds since it asked for the SOA or a transfer; absent before it asks.
     #[serde(default)]
     pub asked_seconds: Option<u64>,
+    /// The key that signed this request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_with: Option<String>,
+    /// Why its last request was refused; absent once one for a transfer was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
+    /// The seconds since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_seconds: Option<u64>,
 }
 
 /// Adds to each time in milliseconds, `NAMEMs`, the same in RFC 3339 as `NAME`. `beginsMs` is beside a serial `begins`, so
@@ -603,11 +612,19 @@ fn secondary_text(line: &SecondaryLine) -> String {
         None => format!("acknowledged {}", serial(line.acknowledged)),
     };
     let asked = match line.asked_seconds {
-        Some(seconds) => format!("asked {seconds} s ago"),
-        None => "has not asked yet".to_owned(),
+        Some(seconds) => {
+            let key = line.asked_with.as_deref();
+            let key = key.map(|key| format!(" with the key {key}"));
+            format!("asked {seconds} s ago{}", key.unwrap_or_default())
+        }
+        None => "has not asked since this server started".to_owned(),
+    };
+    let denied = match (&line.denied, line.denied_seconds) {
+        (Some(reason), Some(seconds)) => format!(", WE REFUSED IT {seconds} s ago: {reason}"),
+        (Some(_) | None, _) => String::new(),
     };
     format!(
-        "secondary {}: notified of {}, {answer}, transferred {}{by}, {lag}, {asked}",
+        "secondary {}: notified of {}, {answer}, transferred {}{by}, {lag}, {asked}{denied}",
         line.secondary,
         serial(line.told),
         serial(line.took)

@@ -1,6 +1,7 @@
 //! What people read of the past, from a past made by hand.
 
 mod acts;
+mod doubts;
 mod evidence;
 mod fake;
 mod follow;
@@ -91,6 +92,9 @@ fn late_secondary() -> SecondaryLine {
         lag_versions: Some(1),
         lag_seconds: Some(7),
         asked_seconds: Some(4),
+        asked_with: None,
+        denied: None,
+        denied_seconds: None,
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) fn show(
         time_ms: past.now_ms(),
         hash: None,
         is_waiting: true,
-        set_back: None,
+        doubts: None,
     };
     write_each(&waiting.contents, &shown, name, output, out)
 }

@@ -37,6 +37,10 @@ impl Past for Watched<'_> {
         self.past.lost()
     }
 
+    fn doubt(&self, zone: &Name) -> Option<String> {
+        self.past.doubt(zone)
+    }
+
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
         self.past.range(zone)
     }

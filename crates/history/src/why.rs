@@ -189,7 +189,7 @@ impl Finding {
 fn outside(block: &BlockLine, notes: Vec<Reason>) -> Finding {
     let place = &block.place;
     let (outcome, says) = if block.keys.is_empty() {
-        let says = "REFUSED: no block has a key for it".to_owned();
+        let says = "REFUSED: no server block has a zone for this name".to_owned();
         ("refused", says)
     } else if block.after.is_empty() {
         let unless = match block.before.join(", ") {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -16,13 +17,24 @@ const NICENESS: i32 = 10;
 thread_local! {
     /// Whether the thread runs at low priority.
     static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+    /// When the thread let others run the last time, nanoseconds of `CLOCK_MONOTONIC`.
+    static YIELDED_AT: Cell<i64> = const { Cell::new(0) };
 }
+
+/// A thread works for so many nanoseconds before it lets others run: on a busy machine it gets the processor back only after all of
+/// them.
+const TURN_NS: i64 = 300_000;
 
 /// Lets waiting threads run first if the calling thread is a background thread. The low priority alone is not enough: a
 /// thread that wakes up waits for the end of the other thread's time slice, which delays a commit by milliseconds.
 pub fn yield_to_others() {
     if IS_BACKGROUND.get() {
-        std::thread::yield_now();
+        let now = clock_gettime(ClockId::Monotonic);
+        let now_ns = now.tv_sec * 1_000_000_000 + now.tv_nsec;
+        if now_ns - YIELDED_AT.get() >= TURN_NS {
+            std::thread::yield_now();
+            YIELDED_AT.set(now_ns);
+        }
         #[cfg(any(test, feature = "testing"))]
         YIELDS.set(YIELDS.get() + 1);
     }

@@ -11,7 +11,7 @@ use dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags,
 };
 use tracing::{debug, warn};
-use transfer::{SecondaryRequest, unix_seconds};
+use transfer::{SecondaryId, SecondaryRequest, unix_seconds};
 use zone::lookup::{
     Link, LinkSet, Redirects, each_additional, each_additional_signature, lookup, secure,
 };
@@ -80,6 +80,7 @@ impl Shared {
                 Verdict::Refused(refusal) => {
                     self.stats.tsig_refused.increase();
                     let (peer, key, error) = (asker.address, &refusal.key_name, refusal.error);
+                    self.note_refusal(&refusal, peer);
                     if self.is_told(&refusal, peer) {
                         let ahead = refusal.seconds_ahead(now);
                         warn!(%peer, %key, %error, its_clock_is_ahead_by_s = ahead, "tsig refused");
@@ -92,6 +93,19 @@ impl Shared {
             }
         }
         exchange.run(scratch)
+    }
+
+    /// Notes a refused signature of a secondary.
+    fn note_refusal(&self, refusal: &Refusal, peer: SocketAddr) {
+        if self.secondaries.knows(peer) {
+            let id = SecondaryId {
+                address: peer,
+                key: None,
+            };
+            let reason = format!("{}, key {}", refusal.error, refusal.key_name);
+            let wall = self.clock.wall();
+            self.secondaries.denied(None, &id, &reason, wall);
+        }
     }
 
     /// Whether to warn about a refused signature: for a secondary always, for a wrong time once a minute for each key.

@@ -136,11 +136,19 @@ impl Exchange<'_> {
                     Some(denial) => denial.to_string(),
                     None => "the zone is not to be transferred".to_owned(),
                 };
+                let wall = shared.clock.wall();
+                let told = match &peer.key {
+                    Some(key) => format!("{reason} (from {}, signed by {key})", peer.address.ip()),
+                    None => reason.clone(),
+                };
+                let secondaries = &shared.secondaries;
+                secondaries.denied(Some(zone.apex()), peer, &told, wall);
+                // A refused secondary deserves a warning, and so does who has a key. There may be many strangers.
+                let is_known = secondaries.knows(peer.address) || peer.key.is_some();
                 let key = peer.key.as_ref().map(tracing::field::debug);
                 let (zone, peer) = (zone.apex(), peer.address);
                 let tls = self.asker.tls.is_some();
-                // A refused secondary deserves a warning. There may be many strangers.
-                if shared.secondaries.knows(peer) {
+                if is_known {
                     warn!(%zone, %peer, key, tls, reason, "transfer denied");
                 } else {
                     debug!(%zone, %peer, key, tls, reason, "transfer denied");

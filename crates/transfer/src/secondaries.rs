@@ -77,6 +77,12 @@ pub struct SecondaryStatus {
     pub given_up: u64,
     /// The last request and its time.
     pub request: Option<(SecondaryRequest, SystemTime)>,
+    /// The key that signed it.
+    pub request_key: Option<Name>,
+    /// Why its last request for the zone was refused, and when; `None` since one was taken.
+    pub denied: Option<(String, SystemTime)>,
+    /// When it was first notified of a version that it lacks.
+    behind_since: Option<SystemTime>,
     /// The serial that it has: the last one that was fully sent, or that its request named.
     pub serial: Option<Serial>,
     /// The number of the last version that was fully sent.
@@ -108,8 +114,9 @@ impl Lag {
 
 impl SecondaryStatus {
     /// The distance to a version. A secondary without a version is behind since it was configured. If its version is
-    /// older than the history, it is behind since the start of the history or longer. The time before it was configured in this
-    /// run does not count: it could not transfer anything then.
+    /// older than the history, it is behind since it was first notified of a version that it lacks, if that is known, else since
+    /// the start of the history or longer. The time before it was configured in this run does not count: it could not transfer
+    /// anything then.
     #[must_use]
     pub fn lag(&self, version: &Version) -> Lag {
         let Some(serial) = self.serial else {
@@ -124,8 +131,11 @@ impl SecondaryStatus {
             Some(missing) => history.get(history.len() - missing),
             None => history.front(),
         };
+        let told_ms = self.behind_since.filter(|_| missing.is_none()).map(millis);
+        let oldest_ms = oldest.map(|step| step.time_ms);
         let configured_ms = millis(self.since);
-        let since_ms = oldest.map(|step| step.time_ms.max(configured_ms));
+        let since_ms = [oldest_ms, told_ms].into_iter().flatten().min();
+        let since_ms = since_ms.map(|since_ms| since_ms.max(configured_ms));
         Lag {
             versions: missing.map(|missing| missing as u64),
             since_ms: since_ms.or_else(|| missing.is_none().then_some(configured_ms)),
@@ -148,6 +158,13 @@ impl SecondaryStatus {
         stands.then_some((serial, rcode))
     }
 
+    /// Takes the serial that it has.
+    fn has(&mut self, serial: Serial) {
+        if self.serial.replace(serial) != Some(serial) {
+            self.behind_since = None;
+        }
+    }
+
     const fn new(zone: Name, target: SocketAddr, keys: Vec<Name>, since: SystemTime) -> Self {
         Self {
             zone,
@@ -158,6 +175,9 @@ impl SecondaryStatus {
             acknowledged: None,
             given_up: 0,
             request: None,
+            request_key: None,
+            denied: None,
+            behind_since: None,
             serial: None,
             version_seq: None,
             transfer: None,
@@ -251,10 +271,36 @@ impl SecondaryTable {
     ) {
         self.update(zone, id, |status| {
             status.request = Some((asked, now));
-            if let SecondaryRequest::Ixfr(serial) = asked {
-                status.serial = Some(serial);
+            status.request_key.clone_from(&id.key);
+            match asked {
+                // It may have the SOA and be refused the zone.
+                SecondaryRequest::Soa => {}
+                SecondaryRequest::Axfr => status.denied = None,
+                SecondaryRequest::Ixfr(serial) => {
+                    status.denied = None;
+                    status.has(serial);
+                }
             }
         });
+    }
+
+    /// Notes that a request from the address of a secondary, or signed by its key, was refused; of any zone if none is given.
+    pub fn denied(&self, zone: Option<&Name>, id: &SecondaryId, reason: &str, now: SystemTime) {
+        if !self.knows(id.address) && id.key.is_none() {
+            return;
+        }
+        let address = PeerAddress::from(id.address);
+        let is_of = |status: &SecondaryStatus| {
+            PeerAddress::from(status.target) == address
+                || id.key.as_ref().is_some_and(|key| status.keys.contains(key))
+        };
+        let mut zones = self.lock();
+        let all = zones
+            .iter_mut()
+            .filter(|(it, _)| zone.is_none_or(|zone| zone == *it));
+        for status in all.flat_map(|(_, all)| all).filter(|it| is_of(it)) {
+            status.denied = Some((reason.to_owned(), now));
+        }
     }
 
     /// Notes that a version was fully sent, by its serial and number.
@@ -267,7 +313,7 @@ impl SecondaryTable {
         now: SystemTime,
     ) {
         self.update(zone, id, |status| {
-            status.serial = Some(serial);
+            status.has(serial);
             status.version_seq = Some(seq);
             status.transfer = Some((kind, now));
         });
@@ -282,7 +328,12 @@ impl SecondaryTable {
 
     /// Notes a NOTIFY that was sent.
     pub fn notified(&self, zone: &Name, target: SocketAddr, serial: Serial, now: SystemTime) {
-        self.update_target(zone, target, |status| status.notified = Some((serial, now)));
+        self.update_target(zone, target, |status| {
+            status.notified = Some((serial, now));
+            if status.serial.is_none_or(|has| serial.is_after(has)) {
+                status.behind_since.get_or_insert(now);
+            }
+        });
     }
 
     /// Notes the answer to a NOTIFY.
@@ -476,6 +527,83 @@ mod tests {
         let steps = current.steps_from(Serial::decode(7)).unwrap();
         let serials: Vec<Serial> = steps.iter().map(|step| step.serial).collect();
         assert_eq!(serials, [8, 9].map(Serial::decode), "oldest first");
+    }
+
+    #[test]
+    fn one_that_lacks_more_than_the_history_is_behind_since_it_was_first_notified() {
+        let zone = zone("z.", 7, &["a A 192.0.2.1"]);
+        let of = table(&[("192.0.2.1:53", &[])]);
+        ask(&of, "192.0.2.1:40000", None);
+        let target = "192.0.2.1:53".parse().unwrap();
+        let tell = |serial, second| {
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            of.notified(&name("z."), target, Serial::decode(serial), now);
+        };
+        tell(7, 8);
+        for serial in [20, 21] {
+            tell(serial, u64::from(serial));
+        }
+        let version = zone.current().unwrap();
+        let mut status = of.snapshot().remove(0);
+        status.serial = Some(Serial::decode(3));
+        let behind = status.lag(&version);
+        assert_eq!((behind.versions, behind.ms(60_000)), (None, 40_000));
+        // With another serial it is no more behind since then.
+        of.took(
+            &name("z."),
+            &id("192.0.2.1:40000"),
+            TransferKind::Ixfr,
+            (Serial::decode(21), 2),
+            SystemTime::UNIX_EPOCH,
+        );
+        assert_eq!(of.snapshot()[0].behind_since, None);
+    }
+
+    fn id(address: &str) -> SecondaryId {
+        SecondaryId {
+            address: address.parse().unwrap(),
+            key: None,
+        }
+    }
+
+    #[test]
+    fn why_a_request_was_refused_is_known_until_one_is_taken() {
+        let of = table(&[("192.0.2.1:53", &["a."]), ("192.0.2.2:53", &[])]);
+        let denied = || {
+            let all = of.snapshot();
+            all.into_iter()
+                .map(|it| it.denied.map(|(reason, _)| reason))
+                .collect::<Vec<_>>()
+        };
+        let refuse = |address: &str, key: Option<&str>, reason: &str| {
+            let id = SecondaryId {
+                key: key.map(name),
+                ..id(address)
+            };
+            of.denied(Some(&name("z.")), &id, reason, SystemTime::UNIX_EPOCH);
+            of.denied(
+                Some(&name("other.")),
+                &id,
+                "another zone",
+                SystemTime::UNIX_EPOCH,
+            );
+        };
+        refuse("192.0.2.9:40000", None, "a stranger");
+        refuse("192.0.2.9:40000", Some("b."), "a stranger's key");
+        assert_eq!(denied(), [None, None]);
+        refuse("192.0.2.2:40000", None, "no TLS");
+        refuse("192.0.2.9:40000", Some("a."), "another address");
+        assert_eq!(
+            denied(),
+            [
+                Some("another address".to_owned()),
+                Some("no TLS".to_owned())
+            ]
+        );
+        ask(&of, "192.0.2.1:40000", Some("a."));
+        assert_eq!(denied(), [None, Some("no TLS".to_owned())]);
+        let asked_with: Vec<_> = of.snapshot().into_iter().map(|it| it.request_key).collect();
+        assert_eq!(asked_with, [Some(name("a.")), None]);
     }
 
     #[test]

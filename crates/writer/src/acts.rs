@@ -16,12 +16,16 @@ use crate::{Pipeline, Store};
 /// So many acts may wait for a store that refuses them; the earliest go first.
 const WAITING_MOST: usize = 4096;
 
+/// How the Corefile is called where its digest is not known.
+pub(super) const THE_COREFILE: &str = "the Corefile";
 /// The Corefile is another.
 const CONFIGURED: &str = "configured";
 /// The Corefile has the zone no more.
 const REMOVED: &str = "removed";
 /// The Corefile has the zone again.
 const RETURNED: &str = "returned";
+/// Versions were lost, and the one that is served is the first after them.
+const LOST: &str = "lost";
 
 /// What was done and is not stored yet.
 #[derive(Debug, Default)]
@@ -50,14 +54,26 @@ impl Unnoted {
     }
 
     /// Adds that a change of the Corefile removed zones that have a version, or brought them back.
-    pub(super) fn add_presence(&mut self, old: &ZoneSet, new: &ZoneSet, now_ms: u64) {
+    /// `change` names the Corefile and who had it read.
+    pub(super) fn add_presence(
+        &mut self,
+        (old, new): (&ZoneSet, &ZoneSet),
+        change: &(String, Operator),
+        now_ms: u64,
+    ) {
         for (these, others, is_here) in [(old, new, false), (new, old, true)] {
             for zone in these.all() {
                 if others.get(zone.apex()).is_none() {
-                    self.push(zone, presence(is_here, ""), now_ms);
+                    self.push(zone, presence(is_here, "", change.clone()), now_ms);
                 }
             }
         }
+    }
+
+    /// Adds that a zone's version is the first one after some that were lost.
+    pub(super) fn add_loss(&mut self, zone: &Zone, what: &str, now_ms: u64) {
+        let act = NewAct::of(LOST, what.to_owned(), Operator::default());
+        self.push(zone, act, now_ms);
     }
 
     /// Adds an act, if the zone has a version.
@@ -218,7 +234,8 @@ pub fn act_of_start(
     time_ms: u64,
 ) -> Option<Act> {
     let was_here = last.is_none_or(|act| act.what != REMOVED);
-    let act = || presence(is_here, ", as found at a start").done(served, time_ms);
+    let change = (THE_COREFILE.to_owned(), Operator::default());
+    let act = || presence(is_here, ", as found at a start", change).done(served, time_ms);
     (is_here != was_here).then(act)
 }
 
@@ -228,16 +245,12 @@ pub fn tells_presence(act: &Act) -> bool {
     [CONFIGURED, REMOVED, RETURNED].contains(&&*act.what)
 }
 
-fn presence(is_here: bool, found: &str) -> NewAct {
+fn presence(is_here: bool, found: &str, (corefile, by): (String, Operator)) -> NewAct {
     let (what, word) = match is_here {
         true => (RETURNED, "to"),
         false => (REMOVED, "from"),
     };
-    NewAct::of(
-        what,
-        format!("{word} the Corefile{found}"),
-        Operator::default(),
-    )
+    NewAct::of(what, format!("{word} {corefile}{found}"), by)
 }
 
 /// After what the zone follows its sources again, and whose that was.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use dns::Serial;
 use kubernetes::facts::Dirty;
+use provenance::Cause;
 use zone::{Candidate, Version, Zone, next_serial};
 
 use crate::attribute::{Budget, name_vanished};
@@ -168,6 +169,8 @@ impl<S: Store> Pipeline<S> {
             let step = candidate.step();
             (step.added.len(), step.removed.len())
         };
+        let lost = |(zone, _): &(Arc<Zone>, Candidate)| self.store.lost(zone.apex());
+        let lost: Vec<Option<Cause>> = next.iter().map(lost).collect();
         let (zones, candidates): (Vec<_>, Vec<_>) = next
             .into_iter()
             .map(|(zone, candidate)| ((zone, size_of(&candidate)), candidate))
@@ -179,9 +182,16 @@ impl<S: Store> Pipeline<S> {
                 return false;
             }
         };
-        for (version, (zone, (added, removed))) in journaled.into_iter().zip(zones) {
+        let now_ms = self.now().ms;
+        let published = journaled.into_iter().zip(zones).zip(lost);
+        for ((version, (zone, (added, removed))), lost) in published {
             debug_assert_eq!(zone.apex(), version.apex(), "stores keep the order");
             let version = zone.publish(version);
+            if let Some(lost) = lost {
+                let what = &lost.key.name;
+                let what = what.split_once(": ").map_or(&**what, |(_, what)| what);
+                self.unnoted.add_loss(&zone, what, now_ms);
+            }
             self.observer.published(&version, added, removed);
         }
         for (zone, versions) in self.store.take_early() {

@@ -113,7 +113,8 @@ impl<S: Store> Pipeline<S> {
     fn apply_changes(&mut self, configure: &mut Configure) {
         let old = std::mem::replace(&mut self.zones, Arc::clone(&configure.zones));
         let now_ms = self.now().ms;
-        self.unnoted.add_presence(&old, &self.zones, now_ms);
+        let zones = (&*old, &*self.zones);
+        self.unnoted.add_presence(zones, &self.last_change, now_ms);
         self.awaited.extend(configure.awaits_secondaries);
         let mut loose = Loose::default();
         let mut touched = BTreeSet::new();

@@ -410,6 +410,8 @@ pub struct Pipeline<S> {
     in_use: String,
     /// As `in_use`, and that of the last run until the one in use is known.
     last_corefile: String,
+    /// The last change of the Corefile, and who had it read.
+    last_change: (String, Operator),
     /// What was done and is not stored yet.
     unnoted: Unnoted,
 }
@@ -449,6 +451,7 @@ impl<S: Store> Pipeline<S> {
             over: BTreeMap::new(),
             in_use: String::new(),
             last_corefile: String::new(),
+            last_change: (acts::THE_COREFILE.to_owned(), Operator::default()),
             unnoted: Unnoted::default(),
         }
     }
@@ -626,6 +629,7 @@ impl<S: Store> Pipeline<S> {
         if !last.is_empty() && last != corefile.digest {
             let change = change_of_corefile(&corefile.digest, &last);
             self.unnoted.add_reload(&self.zones, &change, by, since_ms);
+            self.last_change = (change, by.clone());
         }
         self.unnoted.corefile = Some(KeptCorefile {
             since_ms,

@@ -60,6 +60,12 @@ impl<S: Store> Pipeline<S> {
 fn held_text(zone: &Zone) -> String {
     let apex = zone.apex();
     let Some(held) = zone.held() else {
+        if let Some(hold) = zone.hold() {
+            let (what, by) = (hold.as_str(), &hold.by);
+            return format!(
+                "the zone is {what} by {by}, and its sources have other content at this name; to end that: zonewright release {apex}"
+            );
+        }
         return "the next version of the zone, within seconds, has other content at this name"
             .to_owned();
     };

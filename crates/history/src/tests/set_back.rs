@@ -146,7 +146,9 @@ fn a_rollback_and_corefiles_have_the_remark() {
         assert!(!asks("100", Output::Text).contains("twice"));
         assert!(read(asks("100", Output::Json))[field].is_null());
     }
-    assert!(show(time, Output::Text).starts_with("# the Corefile of z. 100 of "));
+    assert!(
+        show(time, Output::Text).starts_with(&format!("# the Corefile at {time}, with z. 100 of "))
+    );
     assert!(show(time, Output::Text).contains(&format!("\n# {time} may have been")));
 }
 

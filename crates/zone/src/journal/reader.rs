@@ -146,6 +146,14 @@ impl Reader {
         lost.filter(|apex| self.stored(apex).is_err()).collect()
     }
 
+    /// Which versions of a zone after its newest one may be lost, as long as no version has recorded the loss.
+    #[must_use]
+    pub fn doubt(&self, apex: &Name) -> Option<String> {
+        let newest = self.stored(apex).ok()?.head.serial;
+        let (_, _, what) = self.losses.known(apex, Some(newest))?;
+        Some(what)
+    }
+
     pub(super) fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         let stored = zones.get(apex).cloned();
