@@ -191,6 +191,8 @@ struct Shared {
     open: RwLock<Option<Open>>,
     /// Set when a write failed: sled refuses all work until it is opened again.
     poisoned: AtomicBool,
+    /// Set when a sync failed: what is on the disk is not known then.
+    failed_sync: AtomicBool,
     /// The number of keys that were set or removed.
     keys_written: AtomicUsize,
     /// The number of openings to refuse.
@@ -277,6 +279,7 @@ impl Store {
             path: path.to_owned(),
             open: RwLock::new(None),
             poisoned: AtomicBool::new(true),
+            failed_sync: AtomicBool::new(false),
             keys_written: AtomicUsize::new(0),
             #[cfg(test)]
             refused: AtomicUsize::new(0),
@@ -394,11 +397,19 @@ impl Store {
     /// Brings everything written so far to the disk.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         let done = self.with("syncing the database", |open| {
-            open.db.flush()?;
-            open.log.sync_data()?;
-            Ok(())
+            let synced = open.db.flush().map(drop);
+            let synced = synced.and_then(|()| Ok(open.log.sync_data()?));
+            if synced.is_err() {
+                self.0.failed_sync.store(true, Ordering::Release);
+            }
+            synced
         });
         self.note(done)
+    }
+
+    /// Whether a sync ever failed.
+    pub(super) fn has_failed_sync(&self) -> bool {
+        self.0.failed_sync.load(Ordering::Acquire)
     }
 
     fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
