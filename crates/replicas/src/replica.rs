@@ -347,10 +347,14 @@ impl Replica {
                 self.greet_follower(link, frame, &knowledge, now);
             }
             Body::Refused(epoch) => self.outranked(*epoch, now),
-            Body::Stored(..) | Body::Shown(..) | Body::Alive { .. } | Body::Aligned => {
+            Body::Stored(..)
+            | Body::Staged(..)
+            | Body::Shown(..)
+            | Body::Alive { .. } | Body::Aligned => {
                 self.take_as_leader(link, frame, now);
             }
             Body::Continue(..)
+            | Body::Part(_)
             | Body::Step(_)
             | Body::Snapshot(_)
             | Body::Align

@@ -172,6 +172,8 @@ impl Parcel {
     ) -> Self {
         self.before = before;
         self.acts = acts;
+        // Those of the step are among them.
+        self.attached.acts = Vec::new();
         self.is_snapshot = true;
         self.place = Place::Nodes(None);
         self

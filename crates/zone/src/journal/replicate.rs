@@ -209,6 +209,8 @@ impl Journal {
         if store_error.is_damage() || self.store.has_failed_sync() {
             return ReplicateError::Unknown(store_error);
         }
+        // What is on the disk is read again.
+        self.store.close();
         if self.heal().is_err() || self.has_left(candidates) {
             return ReplicateError::Unknown(store_error);
         }
@@ -400,7 +402,7 @@ impl Journal {
     }
 
     /// Drops the versions after this one, durably, with all that came with them; all versions for 0. A serial that they had
-    /// is not used again. Does nothing when it is the newest version.
+    /// is not used again, and a Corefile that came with them was in use and stays. Does nothing when it is the newest version.
     ///
     /// # Errors
     /// [`ReplicateError::NoVersion`] for a version before the announced one, [`ReplicateError::Refused`] when nothing was
