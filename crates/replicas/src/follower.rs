@@ -285,9 +285,8 @@ impl Follower {
         out: &mut Vec<FollowerAction>,
     ) {
         if result == Err(Refusal::WrongHash)
-            && let Effect::Append(zone, _)
-            | Effect::Replace(zone, _)
-            | Effect::Stage(zone, ..) = &pending.effect
+            && let Effect::Append(zone, _) | Effect::Replace(zone, _) | Effect::Stage(zone, ..) =
+                &pending.effect
         {
             self.suspects.insert(zone.clone());
         }

@@ -156,7 +156,10 @@ impl Disk {
                     return Err(format!("{step:?} does not follow {:?}", file.newest()));
                 }
                 let payload = whole.into();
-                let stored = Stored::of_step(&Step { payload, ..step.clone() });
+                let stored = Stored::of_step(&Step {
+                    payload,
+                    ..step.clone()
+                });
                 if !stored.is_sound() {
                     self.has_failed = true;
                     return Ok(Err(Refusal::WrongHash));

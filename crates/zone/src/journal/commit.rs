@@ -101,10 +101,17 @@ impl Journal {
                 continue;
             }
             // Another replica does not know what was dropped here.
-            if self.floors.get(&apex).is_some_and(|floor| !floor.is_after(serial)) {
+            if self
+                .floors
+                .get(&apex)
+                .is_some_and(|floor| !floor.is_after(serial))
+            {
                 self.floors.remove(&apex);
             }
-            let highest = self.committed.get(&apex).map_or(serial, |it| it.later(serial));
+            let highest = self
+                .committed
+                .get(&apex)
+                .map_or(serial, |it| it.later(serial));
             self.committed.insert(apex, highest);
         }
         self.note_newest();

@@ -153,7 +153,11 @@ impl Parcel {
                 hash: link.hash,
             },
             previous: link.previous,
-            place: if is_inline { Place::Last } else { Place::Head(0) },
+            place: if is_inline {
+                Place::Last
+            } else {
+                Place::Head(0)
+            },
             step,
             left_behind,
             attached,
@@ -165,11 +169,7 @@ impl Parcel {
     }
 
     /// The same as a snapshot, with the content before the step and the acts so far.
-    pub(super) fn with_past(
-        mut self,
-        before: Option<Contents>,
-        acts: Vec<(u64, Vec<u8>)>,
-    ) -> Self {
+    pub(super) fn with_past(mut self, before: Option<Contents>, acts: Vec<(u64, Vec<u8>)>) -> Self {
         self.before = before;
         self.acts = acts;
         // Those of the step are among them.
@@ -225,7 +225,10 @@ impl Parcel {
     }
 
     /// The next part. The inner `None` if there is none of a kind, the outer one after the last.
-    #[allow(clippy::option_option, reason = "no part of a kind, and no part at all")]
+    #[allow(
+        clippy::option_option,
+        reason = "no part of a kind, and no part at all"
+    )]
     fn part(&mut self) -> Option<Option<Vec<u8>>> {
         let place = self.place.clone();
         let after_past = if self.has_records() {
@@ -249,7 +252,11 @@ impl Parcel {
                 let end = self.head.len().min(first + PART_OCTETS);
                 let octets = [&[FORMAT, HEAD], &self.head[first..end]].concat();
                 let is_end = end == self.head.len();
-                let next = if is_end { Place::Removed(0) } else { Place::Head(end) };
+                let next = if is_end {
+                    Place::Removed(0)
+                } else {
+                    Place::Head(end)
+                };
                 (Some(octets), next)
             }
             Place::Removed(first) => match records(REMOVED, &self.step.removed, first) {
@@ -430,7 +437,8 @@ impl Staged {
         while !rest.is_empty() {
             let number = number(&mut rest).ok_or(MALFORMED)?;
             let act = counted(&mut rest).ok_or(MALFORMED)?;
-            let follows = { self.acts.last() }.is_none_or(|(last, _)| last.checked_add(1) == Some(number));
+            let follows =
+                { self.acts.last() }.is_none_or(|(last, _)| last.checked_add(1) == Some(number));
             let is_one = act.split_first_chunk::<32>();
             let is_one = is_one.is_some_and(|(_, act)| Act::read(number, act).is_some());
             if !follows || !is_one || number == 0 {
@@ -493,7 +501,9 @@ pub(super) fn open(
     step.added = added;
     let (left_behind, attached) = take_attached(stream.rest())?;
     if !is_snapshot && !(nodes.is_empty() && acts.is_empty()) {
-        return Err(PayloadError::Malformed("a step comes with a snapshot's parts"));
+        return Err(PayloadError::Malformed(
+            "a step comes with a snapshot's parts",
+        ));
     }
     let before = match &step.from {
         None if !nodes.is_empty() => {

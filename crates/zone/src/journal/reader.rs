@@ -132,7 +132,9 @@ impl Reader {
     #[must_use]
     pub fn zones(&self) -> Vec<StoredZone> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
-        let seen = zones.values().filter_map(|stored| self.seen(stored.clone()));
+        let seen = zones
+            .values()
+            .filter_map(|stored| self.seen(stored.clone()));
         seen.map(|stored| stored.describe()).collect()
     }
 
@@ -162,7 +164,11 @@ impl Reader {
 
     /// The zone up to the newest version that counts.
     fn seen(&self, stored: Stored) -> Option<Stored> {
-        if self.is_durable { Some(stored) } else { stored.seen() }
+        if self.is_durable {
+            Some(stored)
+        } else {
+            stored.seen()
+        }
     }
 
     /// Reads a step of a zone.

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use dns::{Name, Serial};
 
 use crate::journal::acts;
-use crate::journal::codec::{self, FILTER, HEAD, KEPT, REPLICA, STEP, StreamError, ZONE, seal, unseal};
+use crate::journal::codec::{
+    self, FILTER, HEAD, KEPT, REPLICA, STEP, StreamError, ZONE, seal, unseal,
+};
 use crate::journal::commit::counted_octets;
 use crate::journal::corefiles;
 use crate::journal::garbage::garbage_of;
@@ -150,7 +152,10 @@ impl Journal {
                 content: Hash::ZERO,
                 hash: named.previous,
             };
-            let (seq, history) = (tip.seq.saturating_sub(1), crate::version::History::default());
+            let (seq, history) = (
+                tip.seq.saturating_sub(1),
+                crate::version::History::default(),
+            );
             Version::restore(seq, serial, 0, contents, history, Some(link))
         });
         made(apex, version.as_ref(), tip, opened, true, limits)
@@ -227,7 +232,9 @@ impl Journal {
             let key = codec::zone_key(HEAD, stored.id);
             let head = self.store.get(&key).map(|value| {
                 let head = value.and_then(|value| Head::decode(&key, &value));
-                head.is_some_and(|head| head.seq == stored.head.seq && head.hash == stored.head.hash)
+                head.is_some_and(|head| {
+                    head.seq == stored.head.seq && head.hash == stored.head.hash
+                })
             });
             head.unwrap_or(false)
         };
@@ -304,7 +311,11 @@ impl Journal {
             }
             let notes = Notes {
                 left_behind: candidate.version().left_behind,
-                acts: if count == 0 { (0, 0) } else { (last + 1, count) },
+                acts: if count == 0 {
+                    (0, 0)
+                } else {
+                    (last + 1, count)
+                },
                 corefile: corefile.map_or_else(String::new, |it| it.digest.clone()),
                 state: coming.attached.state.clone(),
             };
@@ -554,7 +565,11 @@ impl Journal {
                 is_changed = true;
             }
         }
-        if is_changed { self.store.sync() } else { Ok(()) }
+        if is_changed {
+            self.store.sync()
+        } else {
+            Ok(())
+        }
     }
 
     /// Loads the announced version of a zone and those after it, as far as they are undamaged.
@@ -607,10 +622,13 @@ impl Journal {
             Err(StreamError::Store(error)) => Err(failed(error)),
             Err(StreamError::Damaged(what)) => {
                 let newest = stored.head.serial;
-                self.drop_zone(stored).and_then(|done| done).map_err(failed)?;
+                self.drop_zone(stored)
+                    .and_then(|done| done)
+                    .map_err(failed)?;
                 self.losses.add(&apex, None, newest);
                 self.pass_over(&apex, newest);
-                let note = format!("zone {apex}: all versions up to serial {newest} are lost ({what})");
+                let note =
+                    format!("zone {apex}: all versions up to serial {newest} are lost ({what})");
                 Ok(LoadedChain {
                     announced: None,
                     later: Vec::new(),
@@ -653,7 +671,9 @@ impl Journal {
             seq => seq,
         };
         if first < stored.head.base.seq {
-            return Err(StreamError::Damaged("the announced version cannot be built"));
+            return Err(StreamError::Damaged(
+                "the announced version cannot be built",
+            ));
         }
         let mut begin = stored.clone();
         let (serial, ..) = step::peek_version(&self.store, stored.id, first)?;
@@ -764,7 +784,9 @@ impl Stored {
         match coming {
             Some(coming) => {
                 let before = known.map_or(Announced::NONE, |it| it.announced());
-                let replica = self.replica.get_or_insert_with(|| Replicated::after(before));
+                let replica = self
+                    .replica
+                    .get_or_insert_with(|| Replicated::after(before));
                 replica.begin(coming.seq, coming.epoch);
             }
             None => {

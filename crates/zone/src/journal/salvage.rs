@@ -5,7 +5,8 @@
 
 use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{
-    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, KEPT, OLDER, REPLICA, SEGMENT, SNAPSHOT, STEP, ZONE,
+    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, KEPT, OLDER, REPLICA, SEGMENT, SNAPSHOT, STEP,
+    ZONE,
 };
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Entries, Store, StoreError, paged};

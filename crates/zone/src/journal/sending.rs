@@ -98,8 +98,8 @@ impl Journal {
             hash: link.map(|link| link.hash),
         });
         // Steps from before there were hashes cannot be checked.
-        let is_sendable = tip.seq == newest
-            || step::peek_link(&self.store, stored.id, tip.seq + 1)?.is_some();
+        let is_sendable =
+            tip.seq == newest || step::peek_link(&self.store, stored.id, tip.seq + 1)?.is_some();
         Ok(own == *tip && is_sendable)
     }
 
@@ -148,7 +148,11 @@ impl Journal {
             let key = acts::key_of(&stored.apex, number);
             let value = self.store.get(&key)?;
             // The oldest acts go when there are too many.
-            acts.extend(value.and_then(|value| acts::open(&key, &value)).map(|(_, act)| act));
+            acts.extend(
+                value
+                    .and_then(|value| acts::open(&key, &value))
+                    .map(|(_, act)| act),
+            );
         }
         let corefile = match &*notes.corefile {
             "" => None,
@@ -164,7 +168,12 @@ impl Journal {
             state: notes.state,
         };
         let epoch = stored.epoch_of(seq);
-        Ok(Parcel::of_step(epoch, Arc::new(step), left_behind, attached))
+        Ok(Parcel::of_step(
+            epoch,
+            Arc::new(step),
+            left_behind,
+            attached,
+        ))
     }
 
     /// The acts that were noted with a version and before it, as they are stored.

@@ -129,7 +129,10 @@ impl Copy {
         let steps = reader.steps(&apex(), 0..=u64::MAX).unwrap();
         let contents = reader.zone(&apex()).map_or_else(Vec::new, |zone| {
             let contents = reader.contents_at(&apex(), zone.newest, None).unwrap();
-            contents.nodes().map(|node| node.as_octets().to_vec()).collect()
+            contents
+                .nodes()
+                .map(|node| node.as_octets().to_vec())
+                .collect()
         });
         (steps, reader.acts(&apex(), 0).unwrap().all, contents)
     }
@@ -137,7 +140,13 @@ impl Copy {
     fn check_sound(&mut self) {
         let verdict = self.journal().reader().verify(&apex(), &[]).unwrap();
         assert_eq!(verdict.faults, []);
-        assert_eq!(verdict.head, self.announced.as_ref().and_then(|it| it.link).map(|it| it.hash));
+        assert_eq!(
+            verdict.head,
+            self.announced
+                .as_ref()
+                .and_then(|it| it.link)
+                .map(|it| it.hash)
+        );
     }
 }
 
@@ -350,7 +359,13 @@ fn subject() -> (Copy, Candidate) {
 /// What a payload leads to.
 fn open(copy: &Copy, tip: &Tip, last: &[u8]) -> Result<Opened, OpenStepError> {
     let staged = Staged::default();
-    Journal::open_step(&apex(), copy.newest.as_ref(), tip, (staged, last), UNLIMITED)
+    Journal::open_step(
+        &apex(),
+        copy.newest.as_ref(),
+        tip,
+        (staged, last),
+        UNLIMITED,
+    )
 }
 
 #[test]
@@ -385,7 +400,10 @@ fn a_payload_with_another_byte_and_its_checksum_leads_to_the_same_version_or_now
             changed.extend_from_slice(&sum.to_be_bytes());
             match open(&copy, &tip, &changed) {
                 Ok(opened) => {
-                    assert!(same(Some(candidate.version()), Some(opened.version())), "{place}");
+                    assert!(
+                        same(Some(candidate.version()), Some(opened.version())),
+                        "{place}"
+                    );
                     taken += 1;
                 }
                 Err(OpenStepError::WrongHash) => wrong += 1,
@@ -395,10 +413,16 @@ fn a_payload_with_another_byte_and_its_checksum_leads_to_the_same_version_or_now
     }
     // What comes with a version is not in its hash.
     assert!(taken > 0 && wrong > 100, "{taken} {wrong}");
-    let other = Tip { hash: Hash::ZERO, ..tip };
+    let other = Tip {
+        hash: Hash::ZERO,
+        ..tip
+    };
     let refused = open(&copy, &other, &last).map(drop);
     assert_eq!(refused, Err(OpenStepError::WrongHash));
-    let other = Tip { seq: tip.seq + 1, ..tip };
+    let other = Tip {
+        seq: tip.seq + 1,
+        ..tip
+    };
     assert!(open(&copy, &other, &last).is_err());
 }
 
@@ -417,15 +441,28 @@ fn a_large_step_comes_in_parts_of_bounded_size() {
         edit
     };
     let first = finished(None, texts(1), Serial::decode(1));
-    leader.give(Journal::parcel_of(&first, 1, Attached::default())).unwrap();
+    leader
+        .give(Journal::parcel_of(&first, 1, Attached::default()))
+        .unwrap();
     let mut edit = Edit::new(&first.version().contents);
-    edit.replace_subtree(&[], texts(2).into_contents().nodes().map(|it| (it.clone(), 0)).collect(), 0);
+    edit.replace_subtree(
+        &[],
+        texts(2)
+            .into_contents()
+            .nodes()
+            .map(|it| (it.clone(), 0))
+            .collect(),
+        0,
+    );
     let second = finished(leader.newest.as_ref(), edit, Serial::decode(2));
     let parcel = || Journal::parcel_of(&second, 1, attached(1));
     leader.give(parcel()).unwrap();
     let (_, _, parts, last) = payloads(parcel());
     let longest = parts.iter().map(Vec::len).max().unwrap();
-    assert!(parts.len() > 4 && longest < 1 << 20 && last.len() < 1 << 16, "{longest}");
+    assert!(
+        parts.len() > 4 && longest < 1 << 20 && last.len() < 1 << 16,
+        "{longest}"
+    );
     send(&mut leader, &mut follower, Vec::new(), 1 << 20);
     leader.announce();
     follower.announce();
@@ -468,7 +505,10 @@ fn readers_do_not_see_a_version_that_is_not_announced() {
         let reader = copy.journal().reader();
         let zone = reader.zone(&apex()).unwrap();
         let lines = reader.verify(&apex(), &[]).unwrap();
-        assert_eq!((lines.faults, lines.newest), (vec![], (zone.newest, zone.serial)));
+        assert_eq!(
+            (lines.faults, lines.newest),
+            (vec![], (zone.newest, zone.serial))
+        );
         assert_eq!(reader.zones()[0].serial, zone.serial);
         zone.serial
     };
@@ -495,13 +535,20 @@ fn a_zone_of_a_single_server_was_announced_up_to_its_newest_version() {
     bench.journal = None;
     let mut copy = Copy::at(bench.dir);
     let (announced, later) = copy.tips();
-    assert_eq!(announced.map(|tip| (tip.epoch, tip.seq)), Some((0, before.seq)));
+    assert_eq!(
+        announced.map(|tip| (tip.epoch, tip.seq)),
+        Some((0, before.seq))
+    );
     assert_eq!(later, []);
     let candidate = bulky_at(copy.newest.as_ref(), 1, Serial::decode(5000));
-    copy.give(Journal::parcel_of(&candidate, 4, Attached::default())).unwrap();
+    copy.give(Journal::parcel_of(&candidate, 4, Attached::default()))
+        .unwrap();
     copy.open();
     let (announced, later) = copy.tips();
-    assert_eq!(announced.map(|tip| (tip.epoch, tip.seq)), Some((0, before.seq)));
+    assert_eq!(
+        announced.map(|tip| (tip.epoch, tip.seq)),
+        Some((0, before.seq))
+    );
     assert_eq!(later.iter().map(|tip| tip.epoch).collect::<Vec<_>>(), [4]);
     copy.journal().announce_all().unwrap();
     copy.open();
@@ -517,13 +564,18 @@ fn a_refused_step_leaves_nothing_behind_after_a_restart() {
         let opened = open(&copy, &tip, &last).unwrap();
         copy.journal().store.refuse_next();
         let refused = copy.journal().commit_opened(vec![opened], Some(b"vow"));
-        assert!(matches!(refused, Err(ReplicateError::Refused(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ReplicateError::Refused(_))),
+            "{refused:?}"
+        );
         assert_eq!(copy.journal().kept().unwrap(), None);
         assert_eq!(copy.open(), Vec::<String>::new());
         assert_eq!(copy.tips(), before);
     }
     let opened = open(&copy, &tip, &last).unwrap();
-    copy.journal().commit_opened(vec![opened], Some(b"vow")).unwrap();
+    copy.journal()
+        .commit_opened(vec![opened], Some(b"vow"))
+        .unwrap();
     copy.journal = None;
     copy.open();
     assert_eq!(copy.journal().kept().unwrap().as_deref(), Some(&b"vow"[..]));
@@ -537,7 +589,10 @@ fn only_versions_after_the_announced_one_can_be_dropped() {
     let newest = copy.newest.clone().unwrap();
     for seq in [0, newest.seq - 1, newest.seq + 1] {
         let refused = copy.journal().truncate(&apex(), seq);
-        assert!(matches!(refused, Err(ReplicateError::NoVersion { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ReplicateError::NoVersion { .. })),
+            "{refused:?}"
+        );
     }
     copy.journal().truncate(&apex(), newest.seq).unwrap();
     assert_eq!(copy.tips().0.map(|tip| tip.seq), Some(newest.seq));
@@ -555,7 +610,8 @@ fn snapshots_and_limits_do_not_go_beyond_the_announced_version() {
     let mut base = None;
     for turn in 1..=60 {
         let candidate = bulky(copy.newest.as_ref(), turn);
-        copy.give(Journal::parcel_of(&candidate, 1, attached(u64::from(turn)))).unwrap();
+        copy.give(Journal::parcel_of(&candidate, 1, attached(u64::from(turn))))
+            .unwrap();
         if turn <= 10 {
             copy.announce();
             base = copy.newest.clone();
@@ -564,22 +620,33 @@ fn snapshots_and_limits_do_not_go_beyond_the_announced_version() {
     }
     copy.settle();
     let stored = copy.journal().zones()[&apex()].clone();
-    assert!(stored.head.base.seq <= 10 && stored.head.oldest <= 10, "{stored:?}");
+    assert!(
+        stored.head.base.seq <= 10 && stored.head.oldest <= 10,
+        "{stored:?}"
+    );
     copy.truncate(base.as_ref());
     copy.settle();
     copy.check_sound();
     assert_eq!(copy.open(), Vec::<String>::new());
-    assert!(base.unwrap().contents.same_as(&copy.newest.as_ref().unwrap().contents));
+    assert!(
+        base.unwrap()
+            .contents
+            .same_as(&copy.newest.as_ref().unwrap().contents)
+    );
     for turn in 61..=120 {
         let candidate = bulky(copy.newest.as_ref(), turn);
-        copy.give(Journal::parcel_of(&candidate, 2, attached(u64::from(turn)))).unwrap();
+        copy.give(Journal::parcel_of(&candidate, 2, attached(u64::from(turn))))
+            .unwrap();
         copy.announce();
         copy.journal().idle();
     }
     copy.settle();
     copy.check_sound();
     let stored = copy.journal().zones()[&apex()].clone();
-    assert!(stored.head.base.seq > 10 && stored.head.base.snapshot, "{stored:?}");
+    assert!(
+        stored.head.base.seq > 10 && stored.head.base.snapshot,
+        "{stored:?}"
+    );
     // What was noted with versions goes with them.
     let oldest = stored.head.oldest;
     let notes = copy.entries();

@@ -32,7 +32,10 @@ fn live_replicated(dir: &Path, mut said: impl FnMut(&Model)) {
         let announced = chain.announced.map(|(_, version)| version);
         let later = chain.later.iter().map(|(_, it)| it.version().clone());
         let mut chain: Vec<Version> = announced.into_iter().chain(later).collect();
-        assert_eq!(chain.last().map(|it| it.seq), model.versions.last().map(|it| it.seq));
+        assert_eq!(
+            chain.last().map(|it| it.seq),
+            model.versions.last().map(|it| it.seq)
+        );
         for (turn, plan) in plans.iter().enumerate() {
             let serial = u32::try_from(life * 100 + turn + 1).unwrap();
             let time = now.fetch_add(700, Ordering::Relaxed);
@@ -47,7 +50,9 @@ fn live_replicated(dir: &Path, mut said: impl FnMut(&Model)) {
                 let (tip, _, _, last) = payloads(parcel);
                 let payload = (Staged::default(), &last[..]);
                 let opened = Journal::open_step(&apex(), newest, &tip, payload, UNLIMITED).unwrap();
-                let done = journal.commit_opened(vec![opened], Some(&serial.to_be_bytes())).unwrap();
+                let done = journal
+                    .commit_opened(vec![opened], Some(&serial.to_be_bytes()))
+                    .unwrap();
                 chain.push(done[0].version().clone());
                 model.versions.push(tip);
                 said(&model);
@@ -98,7 +103,9 @@ fn opened(dir: &Path) -> Result<Model, String> {
         return Err(format!("believes that {lost}"));
     }
     let from = chain.announced.into_iter().map(|(tip, _)| tip);
-    let versions = from.chain(chain.later.iter().map(|(tip, _)| *tip)).collect();
+    let versions = from
+        .chain(chain.later.iter().map(|(tip, _)| *tip))
+        .collect();
     Ok(Model {
         announced,
         versions,
@@ -126,21 +133,29 @@ fn end_replica_at(traced: &Traced, states: &[Model], end: End) -> Vec<String> {
             disk.play(call);
         }
         disk.end_syncs(cut);
-        let said = traced.lines.iter().take_while(|(line, _)| *line < cut).count();
+        let said = traced
+            .lines
+            .iter()
+            .take_while(|(line, _)| *line < cut)
+            .count();
         let left = TempDir::new().unwrap();
         disk.lay_out(&traced.dir, left.path(), end, &mut dice);
         if end != End::Kill {
             start_machine_anew(left.path());
         }
         // The state that was said last, or what an order that was not answered yet leads to.
-        let now = said.checked_sub(1).map_or_else(Model::default, |last| states[last].clone());
+        let now = said
+            .checked_sub(1)
+            .map_or_else(Model::default, |last| states[last].clone());
         let next = states.get(said).unwrap_or(&now);
         match opened(left.path()) {
             Ok(found) => {
                 if !is_as(&found, &now) && !is_as(&found, next) {
                     let (last, expected) = (found.versions.last(), now.versions.last());
                     let marks = (found.announced, now.announced);
-                    wrong.push(format!("{end:?} at {cut}: {last:?} in place of {expected:?}, {marks:?}"));
+                    wrong.push(format!(
+                        "{end:?} at {cut}: {last:?} in place of {expected:?}, {marks:?}"
+                    ));
                 }
             }
             Err(what) => wrong.push(format!("{end:?} at {cut}: {what}")),
@@ -171,7 +186,12 @@ fn a_replica_that_ends_at_any_point_has_a_chain_that_it_said() {
     assert!(heard.eq(&said), "lives differ");
     for end in [End::Kill, End::Power] {
         let wrong = end_replica_at(&traced, &states, end);
-        assert!(wrong.is_empty(), "{} of {REPLICA_POINTS}\n{}", wrong.len(), wrong.join("\n"));
+        assert!(
+            wrong.is_empty(),
+            "{} of {REPLICA_POINTS}\n{}",
+            wrong.len(),
+            wrong.join("\n")
+        );
     }
     // The check itself: a disk on which syncs do nothing costs versions.
     let wrong = end_replica_at(&traced, &states, End::PowerWithoutSyncs);
