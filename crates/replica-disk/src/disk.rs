@@ -208,6 +208,11 @@ impl Disk {
                 Order::Stage(part) => self.stage(&part),
                 Order::Append(step) => {
                     let opened = self.open_step(&step, &group);
+                    // A batch takes one Corefile.
+                    let has_corefile = opened.as_ref().is_ok_and(Opened::has_corefile);
+                    if has_corefile && group.opened.iter().any(Opened::has_corefile) {
+                        self.flush(std::mem::take(&mut group), &mut results)?;
+                    }
                     opened.map(|opened| {
                         group.opened.push(opened);
                         group.places.push(place);
@@ -379,8 +384,9 @@ impl Disk {
             return Vec::new();
         };
         let mut shown = Vec::new();
-        while let Some(next) = zone.later.pop_front_if(|it| it.version().seq <= tip.seq) {
-            shown.push(next);
+        let is_shown = |it: &Journaled| it.version().seq <= tip.seq;
+        while zone.later.front().is_some_and(is_shown) {
+            shown.extend(zone.later.pop_front());
         }
         if let Some(last) = shown.last() {
             zone.announced = Some(last.version().clone());

@@ -49,6 +49,7 @@ mod incarnation;
 mod index;
 mod large_steps;
 mod load;
+mod load_chain;
 mod name_contents;
 mod open_error;
 mod parcel;
@@ -84,6 +85,7 @@ mod stream_seek;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod truncate;
 mod upkeep;
 mod verify;
 mod verify_parts;
@@ -123,13 +125,14 @@ pub use archive::Archived;
 pub use beside::Beside;
 pub use corefiles::KeptCorefile;
 pub use file_finding::FileFinding;
+pub use load_chain::LoadedChain;
 pub use open_error::OpenError;
 pub use parcel::{Attached, Parcel, PayloadError, Portion, Staged};
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone};
 pub use repair::FORMAT_FILE;
 pub use replica_entries::Tip;
-pub use replicate::{LoadedChain, OpenStepError, Opened, ReplicateError};
+pub use replicate::{OpenStepError, Opened, ReplicateError};
 pub use retention::Retention;
 pub use segment::Segment;
 pub use segment_cut::{Cut, CutLimits};
@@ -469,6 +472,19 @@ impl Journal {
         incarnation::renew(&dir).map_err(unusable("writing to it"))?;
         self.is_begun = true;
         Ok(notes)
+    }
+
+    /// Whether the folder is a copy of another one, as far as it can be told. For before [`Self::begin`].
+    ///
+    /// # Errors
+    /// [`OpenError`] when the folder cannot be read.
+    pub fn is_copy(&self) -> Result<bool, OpenError> {
+        let dir = self.dir.path();
+        incarnation::is_copy(dir).map_err(|source| OpenError::Unusable {
+            dir: dir.to_owned(),
+            doing: "reading a file in it",
+            source,
+        })
     }
 
     /// The serials above which zones continue of which it is not known what was announced: all of a copied folder.

@@ -8,7 +8,7 @@ use dns::{Name, Serial};
 use crate::journal::archive::{Archive, Leaving};
 use crate::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
 use crate::journal::garbage::garbage_of;
-use crate::journal::head::{Base, Head, put_older};
+use crate::journal::head::{Base, Head, counted_octets, put_older};
 use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
 use crate::journal::replicate::Coming;
@@ -23,9 +23,6 @@ use crate::journal::{
 };
 use crate::journal::{index, step};
 use crate::{Candidate, MemoryLimits};
-
-/// The size of a step, for the limits, besides its records: numbers, causes, hashes, keys.
-const STEP_OCTETS: u64 = 256;
 
 struct Plan {
     /// The zone after the commit.
@@ -420,11 +417,6 @@ fn is_whole(store: &Store, stored: &Stored) -> bool {
         octets: 0,
     };
     load::restore(store, stored, limits).is_ok_and(|sound| sound.fault.is_none())
-}
-
-/// The size of a step as it counts towards the limits.
-pub(super) fn counted_octets(octets: usize) -> u64 {
-    octets as u64 + STEP_OCTETS
 }
 
 fn put_zone(batch: &mut Batch, stored: &Stored) {

@@ -416,7 +416,10 @@ impl Staged {
             }
             _ => return Err(PayloadError::Malformed("a part is of an unknown kind")),
         }
-        if self.octets == before || self.octets > STAGED_MOST {
+        if self.octets == before {
+            return Err(PayloadError::Malformed("a part is empty"));
+        }
+        if self.octets > STAGED_MOST {
             return Err(PayloadError::TooLarge);
         }
         Ok(())

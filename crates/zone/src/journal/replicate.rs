@@ -14,20 +14,13 @@ use std::sync::Arc;
 use dns::{Name, Serial};
 
 use crate::journal::acts;
-use crate::journal::codec::{
-    self, FILTER, HEAD, KEPT, REPLICA, STEP, StreamError, ZONE, seal, unseal,
-};
-use crate::journal::commit::counted_octets;
+use crate::journal::codec::{self, HEAD, KEPT, ZONE, seal, unseal};
 use crate::journal::corefiles;
-use crate::journal::garbage::garbage_of;
 use crate::journal::head::Head;
-use crate::journal::large_steps::large_key;
 use crate::journal::parcel::{self, Attached, Parcel, PayloadError, Staged};
-use crate::journal::replica_entries::{Announced, Notes, Replicated, Tip, noted, notes_range};
+use crate::journal::replica_entries::{Announced, Notes, Replicated, Tip};
 use crate::journal::store::{Batch, Entries, StoreError, paged};
-use crate::journal::{
-    BATCH_ENTRIES, CommitError, Journal, LoadError, Stored, index, load, put_head, step,
-};
+use crate::journal::{BATCH_ENTRIES, CommitError, Journal, Stored};
 use crate::version::Misfit;
 use crate::{Candidate, Hash, Journaled, Link, MemoryLimits, Version};
 
@@ -48,6 +41,12 @@ impl Opened {
     #[must_use]
     pub const fn version(&self) -> &Version {
         self.candidate.version()
+    }
+
+    /// Whether a Corefile comes with it: a commit takes one.
+    #[must_use]
+    pub const fn has_corefile(&self) -> bool {
+        self.coming.attached.corefile.is_some()
     }
 }
 
@@ -94,17 +93,6 @@ pub enum ReplicateError {
         /// The version.
         seq: u64,
     },
-}
-
-/// The versions of a zone from the announced one on.
-#[derive(Debug)]
-pub struct LoadedChain {
-    /// The announced version, with its tip; `None` before the first.
-    pub announced: Option<(Tip, Version)>,
-    /// Those after it, oldest first.
-    pub later: Vec<(Tip, Journaled)>,
-    /// What was lost, in sentences for an operator.
-    pub notes: Vec<String>,
 }
 
 impl Journal {
@@ -412,314 +400,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Drops the versions after this one, durably, with all that came with them; all versions for 0. A serial that they had
-    /// is not used again, and a Corefile that came with them was in use and stays. Does nothing when it is the newest version.
-    ///
-    /// # Errors
-    /// [`ReplicateError::NoVersion`] for a version before the announced one, [`ReplicateError::Refused`] when nothing was
-    /// dropped, [`ReplicateError::Unknown`] when that is not known.
-    pub fn truncate(&mut self, apex: &Name, seq: u64) -> Result<(), ReplicateError> {
-        let refused = |error: StoreError| ReplicateError::Refused(CommitError::Store(error));
-        self.heal()
-            .map_err(|error| ReplicateError::Refused(CommitError::Open(error)))?;
-        let Some(stored) = self.zones().get(apex).cloned() else {
-            return match seq {
-                0 => Ok(()),
-                1.. => Err(no_version(apex, seq)),
-            };
-        };
-        if seq == stored.head.seq {
-            return Ok(());
-        }
-        if seq > stored.head.seq || seq < stored.announced().seq {
-            return Err(no_version(apex, seq));
-        }
-        let newest = stored.head.serial;
-        let written = if seq == 0 {
-            self.drop_zone(stored).map_err(refused)?
-        } else {
-            let cut = self.cut_to(&stored, seq).map_err(|error| match error {
-                StreamError::Damaged(_) => no_version(apex, seq),
-                StreamError::Store(error) => refused(error),
-            })?;
-            self.drop_after(&stored, cut)
-        };
-        self.pass_over(apex, newest);
-        self.note_newest();
-        written.map_err(ReplicateError::Unknown)
-    }
-
-    /// Drops a zone of which nothing was announced. The outer error: nothing was written.
-    fn drop_zone(&mut self, stored: Stored) -> Result<Result<(), StoreError>, StoreError> {
-        let mut batch = Batch::default();
-        let [low, high] = acts::range_of(&stored.apex);
-        for (key, _) in self.store.range(&low, &high, usize::MAX)? {
-            batch.delete(&key);
-        }
-        batch.delete(&codec::zone_key(ZONE, stored.id));
-        batch.delete(&codec::zone_key(HEAD, stored.id));
-        self.jobs.retain(|job| job.id != stored.id);
-        self.lists.retain(|job| job.id != stored.id);
-        let written = self.store.write(batch).and_then(|()| self.store.sync());
-        self.zones_mut().remove(&stored.apex);
-        self.garbage.extend(garbage_of(stored.id));
-        Ok(written)
-    }
-
-    /// The zone as it is after its newest versions are gone.
-    fn cut_to(&self, stored: &Stored, seq: u64) -> Result<Stored, StreamError> {
-        let id = stored.id;
-        let mut cut = stored.clone();
-        let head = &mut cut.head;
-        if seq < head.base.seq || seq < head.oldest {
-            return Err(StreamError::Damaged("the version cannot be built"));
-        }
-        for dropped in seq + 1..=head.seq {
-            let size = step::peek_step(&self.store, id, dropped)?.octets;
-            let size = counted_octets(usize::try_from(size).unwrap_or(usize::MAX));
-            head.kept_octets = head.kept_octets.saturating_sub(size);
-            head.since_base = head.since_base.saturating_sub(size);
-        }
-        let (serial, ..) = step::peek_version(&self.store, id, seq)?;
-        head.serial = serial;
-        head.seq = seq;
-        head.hash = step::peek_link(&self.store, id, seq)?.map(|link| link.hash);
-        head.left_behind = Notes::read(&self.store, id, seq)?.left_behind;
-        if let Some(replica) = &mut cut.replica {
-            replica.cut(seq);
-        }
-        Ok(cut)
-    }
-
-    /// Writes the head of a zone that loses its newest versions, then removes their entries.
-    fn drop_after(&mut self, before: &Stored, after: Stored) -> Result<(), StoreError> {
-        let (id, seq, last) = (before.id, after.head.seq, before.head.seq);
-        let mut batch = Batch::default();
-        put_head(&mut batch, &after);
-        if let Some(replica) = &after.replica {
-            replica.put(&mut batch, id);
-        }
-        let dropped: Vec<u64> =
-            noted(&self.store, id, seq + 1, last).collect::<Result<_, StoreError>>()?;
-        for version in dropped {
-            let (first, count) = Notes::read(&self.store, id, version)?.acts;
-            for number in first..first.saturating_add(count) {
-                batch.delete(&acts::key_of(&before.apex, number));
-            }
-        }
-        let (low, high) = notes_range(id, seq + 1, last);
-        for (key, _) in self.store.range(&low, &high, usize::MAX)? {
-            batch.delete(&key);
-        }
-        self.store.write(batch)?;
-        self.store.sync()?;
-        self.jobs.retain(|job| job.id != id || job.seq <= seq);
-        self.lists.retain(|job| job.id != id || job.seq <= seq);
-        self.zones_mut().insert(after.apex.clone(), after.clone());
-        self.remove_beyond(&after)
-    }
-
-    /// Removes what is left of versions after the newest one. Later versions write under these keys.
-    fn remove_beyond(&mut self, stored: &Stored) -> Result<(), StoreError> {
-        let (id, first) = (stored.id, stored.head.seq + 1);
-        let mut is_changed = false;
-        let low = codec::part_key(STEP, id, first, 0);
-        let high = codec::part_key(STEP, id, u64::MAX, u32::MAX);
-        while let Some((key, _)) = self.store.range(&low, &high, 1)?.first() {
-            let Some(seq) = codec::seq_of(key) else {
-                break;
-            };
-            let mut batch = Batch::default();
-            match load::read_step(&self.store, &stored.apex, id, seq) {
-                Ok(step) => {
-                    for key in index::keys_of(&step, id) {
-                        batch.delete(&key);
-                    }
-                }
-                // It was never complete, so it has no index entries.
-                Err(StreamError::Damaged(_)) => {}
-                Err(StreamError::Store(error)) => return Err(error),
-            }
-            let end = codec::part_key(STEP, id, seq, u32::MAX);
-            let start = codec::part_key(STEP, id, seq, 0);
-            for (key, _) in self.store.range(&start, &end, usize::MAX)? {
-                batch.delete(&key);
-            }
-            self.store.write(batch)?;
-            is_changed = true;
-        }
-        let all = u64::MAX;
-        let ranges = [
-            (large_key(id, first).to_vec(), large_key(id, all).to_vec()),
-            (
-                codec::part_key(FILTER, id, first, 0).to_vec(),
-                codec::part_key(FILTER, id, all, u32::MAX).to_vec(),
-            ),
-            (
-                codec::part_key(REPLICA, id, first, 0).to_vec(),
-                codec::part_key(REPLICA, id, all, u32::MAX).to_vec(),
-            ),
-        ];
-        for (low, high) in ranges {
-            while self.remove_some(&low, &high, BATCH_ENTRIES)? > 0 {
-                is_changed = true;
-            }
-        }
-        if is_changed {
-            self.store.sync()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Loads the announced version of a zone and those after it, as far as they are undamaged.
-    ///
-    /// # Errors
-    /// [`LoadError`] when the database cannot be read or written.
-    pub fn load_chain(
-        &mut self,
-        apex: &Name,
-        limits: MemoryLimits,
-    ) -> Result<LoadedChain, LoadError> {
-        let apex = apex.to_lower();
-        let failed = |source| LoadError::Store {
-            apex: apex.clone(),
-            source,
-        };
-        let loaded = self.load(&apex, limits)?;
-        let stored = self.zones().get(&apex).cloned();
-        let (Some(mut stored), Some(version)) = (stored, loaded.version) else {
-            return Ok(LoadedChain {
-                announced: None,
-                later: Vec::new(),
-                notes: loaded.notes,
-            });
-        };
-        if stored.replica.is_some() {
-            self.remove_beyond(&stored).map_err(failed)?;
-        }
-        let announced = stored.announced();
-        let head = Announced::of(&stored.head);
-        if announced.seq >= head.seq {
-            // Damage may have left less than what was announced.
-            if let Some(replica) = &mut stored.replica {
-                replica.announced = head;
-            }
-            let tip = stored.tip(head);
-            self.zones_mut().insert(apex, stored);
-            return Ok(LoadedChain {
-                announced: Some((tip, version)),
-                later: Vec::new(),
-                notes: loaded.notes,
-            });
-        }
-        match self.read_chain(&stored, announced, limits) {
-            Ok(mut chain) => {
-                chain.notes.splice(..0, loaded.notes);
-                self.drop_unread(&stored, &mut chain)?;
-                Ok(chain)
-            }
-            Err(StreamError::Store(error)) => Err(failed(error)),
-            Err(StreamError::Damaged(what)) => {
-                let newest = stored.head.serial;
-                self.drop_zone(stored)
-                    .and_then(|done| done)
-                    .map_err(failed)?;
-                self.losses.add(&apex, None, newest);
-                self.pass_over(&apex, newest);
-                let note =
-                    format!("zone {apex}: all versions up to serial {newest} are lost ({what})");
-                Ok(LoadedChain {
-                    announced: None,
-                    later: Vec::new(),
-                    notes: [loaded.notes, vec![note]].concat(),
-                })
-            }
-        }
-    }
-
-    /// Drops the versions after those that were read.
-    fn drop_unread(&mut self, stored: &Stored, chain: &mut LoadedChain) -> Result<(), LoadError> {
-        let last = chain.later.last().map(|(tip, _)| tip.seq);
-        let last = last.or(chain.announced.as_ref().map(|(tip, _)| tip.seq));
-        let Some(last) = last.filter(|last| *last < stored.head.seq) else {
-            return Ok(());
-        };
-        let Stored { apex, head, .. } = stored;
-        chain.notes.push(format!(
-            "zone {apex}: versions after {last} up to {} are dropped: their hashes are wrong",
-            head.seq
-        ));
-        self.truncate(apex, last).map_err(|error| LoadError::Store {
-            apex: apex.clone(),
-            source: StoreError::Broken {
-                doing: "dropping versions",
-                what: error.to_string(),
-            },
-        })
-    }
-
-    /// Reads the announced version and those after it.
-    fn read_chain(
-        &self,
-        stored: &Stored,
-        announced: Announced,
-        limits: MemoryLimits,
-    ) -> Result<LoadedChain, StreamError> {
-        let first = match announced.seq {
-            0 => stored.head.base.seq,
-            seq => seq,
-        };
-        if first < stored.head.base.seq {
-            return Err(StreamError::Damaged(
-                "the announced version cannot be built",
-            ));
-        }
-        let mut begin = stored.clone();
-        let (serial, ..) = step::peek_version(&self.store, stored.id, first)?;
-        begin.head.seq = first;
-        begin.head.serial = serial;
-        begin.head.left_behind = Notes::read(&self.store, stored.id, first)?.left_behind;
-        let sound = load::restore(&self.store, &begin, limits)?;
-        if sound.version.seq != first {
-            return Err(StreamError::Damaged("the announced version cannot be read"));
-        }
-        let mut newest = sound.version;
-        let tip = |version: &Version| Tip {
-            epoch: stored.epoch_of(version.seq),
-            seq: version.seq,
-            serial: version.serial,
-            hash: version.link.map_or(Hash::ZERO, |link| link.hash),
-        };
-        let mut later = Vec::new();
-        let mut base = None;
-        let notes = Vec::new();
-        if announced.seq == 0 {
-            let step = load::read_step(&self.store, &stored.apex, stored.id, first)?;
-            let candidate = Candidate::stored(newest.clone(), Arc::new(step));
-            later.push((tip(&newest), candidate.journaled()));
-        } else {
-            base = Some((tip(&newest), newest.clone()));
-        }
-        for seq in first + 1..=stored.head.seq {
-            let step = load::read_step(&self.store, &stored.apex, stored.id, seq)?;
-            let left_behind = Notes::read(&self.store, stored.id, seq)?.left_behind;
-            let next =
-                Candidate::after_step(Some(&newest), &stored.apex, step, left_behind, limits);
-            // It is sound by its checksums, and yet another version than its hash says.
-            let Ok(candidate) = next else {
-                break;
-            };
-            newest = candidate.version().clone();
-            later.push((tip(&newest), candidate.journaled()));
-        }
-        Ok(LoadedChain {
-            announced: base,
-            later,
-            notes,
-        })
-    }
-
     /// What the program kept with the newest durable version of a zone; empty when there is nothing.
     ///
     /// # Errors
@@ -804,11 +484,6 @@ impl Coming {
     pub(super) const fn is_snapshot(&self) -> bool {
         self.is_snapshot
     }
-}
-
-fn no_version(apex: &Name, seq: u64) -> ReplicateError {
-    let apex = apex.clone();
-    ReplicateError::NoVersion { apex, seq }
 }
 
 /// The version that an opened step leads to.

@@ -655,3 +655,117 @@ fn snapshots_and_limits_do_not_go_beyond_the_announced_version() {
     assert!(seqs.filter(|seq| *seq > 0).all(|seq| seq >= oldest));
     assert_eq!(MANY.iter().filter(|kind| **kind == REPLICA).count(), 1);
 }
+
+/// What a peer can send, as a fuzz target: the kind, then a payload without its checksum.
+struct Peer {
+    copy: Copy,
+    candidate: Candidate,
+    tip: Tip,
+    snapshot: Tip,
+    seeds: Vec<Vec<u8>>,
+}
+
+impl Peer {
+    fn new() -> Self {
+        let (mut copy, candidate) = subject();
+        let mut seeds = Vec::new();
+        let mut add = |kind: u8, payload: &[u8]| {
+            seeds.push([&[kind], &payload[..payload.len() - 4]].concat());
+        };
+        let (tip, _, _, last) = payloads(Journal::parcel_of(&candidate, 3, attached(1)));
+        add(0, &last);
+        let sending = copy.journal().sending(&apex(), &[], 1).unwrap().unwrap();
+        let Sending::Snapshot(parcel) = sending else {
+            panic!("there is nothing to continue from");
+        };
+        let (snapshot, _, parts, last) = payloads(*parcel);
+        parts.iter().for_each(|part| add(1, part));
+        add(2, &last);
+        let bulky = bulky(copy.newest.as_ref(), 1000);
+        let step = Step {
+            removed: bulky.step().added.clone(),
+            ..(**bulky.step()).clone()
+        };
+        for list in [&step.removed, &step.added] {
+            let mut part = vec![1, 4];
+            step::put_list(list, &mut |octets| part.extend_from_slice(octets));
+            part.truncate(3000);
+            part.extend([0; 4]);
+            add(1, &part);
+        }
+        Self {
+            copy,
+            candidate,
+            tip,
+            snapshot,
+            seeds,
+        }
+    }
+
+    fn give(&self, input: &[u8]) -> ::fuzz::Outcome {
+        let [kind, body @ ..] = input else {
+            return Ok("short".to_owned());
+        };
+        let sum = crc32fast::hash(body).to_be_bytes();
+        let octets = [body, &sum].concat();
+        let outcome = match kind % 3 {
+            0 => open(&self.copy, &self.tip, &octets).map(|opened| {
+                assert!(same(Some(self.candidate.version()), Some(opened.version())));
+                "the step"
+            }),
+            1 => {
+                let mut staged = Staged::default();
+                let taken = staged.take(&octets);
+                taken.map(|()| "a part").map_err(OpenStepError::from)
+            }
+            _ => {
+                let payload = (Staged::default(), &octets[..]);
+                let opened = Journal::open_snapshot(&apex(), &self.snapshot, payload, UNLIMITED);
+                opened.map(|opened| {
+                    let link = opened.version().link.unwrap();
+                    assert_eq!(link.hash, self.snapshot.hash);
+                    "the snapshot"
+                })
+            }
+        };
+        Ok(outcome.map_or_else(|error| error.to_string(), str::to_owned))
+    }
+}
+
+#[test]
+fn payloads_of_any_octets_lead_to_the_version_that_they_name_or_nowhere() {
+    let peer = Peer::new();
+    ::fuzz::Fuzz::new(peer.seeds.clone(), &[]).run("payload of a peer", |input| peer.give(input));
+}
+
+/// The search itself: a fault that only a payload with a right checksum reaches.
+#[test]
+fn a_fault_planted_behind_a_payload_is_found() {
+    let peer = Peer::new();
+    let planted = |input: &[u8]| {
+        let outcome = peer.give(input)?;
+        assert!(!outcome.contains("another version"), "planted");
+        Ok(outcome)
+    };
+    ::fuzz::Fuzz::new(peer.seeds.clone(), &[]).finds("payload of a peer", planted);
+}
+
+#[test]
+fn a_mark_ahead_of_what_damage_left_covers_no_later_version() {
+    let (mut copy, _) = subject();
+    copy.announce();
+    let last = copy.newest.clone().unwrap().seq;
+    let id = copy.journal().zones()[&apex()].id;
+    let mut batch = Batch::default();
+    batch.put(&codec::part_key(STEP, id, last, 0), vec![0; 9]);
+    copy.journal().store.write(batch).unwrap();
+    assert_eq!(copy.open().len(), 1);
+    assert_eq!(copy.tips().0.map(|tip| tip.seq), Some(last - 1));
+    let candidate = bulky_at(copy.newest.as_ref(), 1, Serial::decode(9000));
+    let parcel = Journal::parcel_of(&candidate, 2, Attached::default());
+    copy.give(parcel).unwrap();
+    copy.open();
+    let (announced, later) = copy.tips();
+    assert_eq!(announced.map(|tip| tip.seq), Some(last - 1));
+    assert_eq!(later.iter().map(|tip| tip.seq).collect::<Vec<_>>(), [last]);
+}
