@@ -201,6 +201,9 @@ struct Shared {
     /// The number of times that it was opened.
     #[cfg(test)]
     openings: AtomicUsize,
+    /// The number of syncs.
+    #[cfg(test)]
+    syncs: AtomicUsize,
 }
 
 /// The result of reopening the database.
@@ -285,6 +288,8 @@ impl Store {
             refused: AtomicUsize::new(0),
             #[cfg(test)]
             openings: AtomicUsize::new(0),
+            #[cfg(test)]
+            syncs: AtomicUsize::new(0),
         }))
     }
 
@@ -343,6 +348,12 @@ impl Store {
         self.0.openings.load(Ordering::Relaxed)
     }
 
+    /// The number of syncs.
+    #[cfg(test)]
+    pub(super) fn syncs(&self) -> usize {
+        self.0.syncs.load(Ordering::Relaxed)
+    }
+
     /// Opens or creates the database.
     pub(super) fn open(&self) -> Result<(), StoreError> {
         let open = self.open_db()?;
@@ -396,6 +407,8 @@ impl Store {
 
     /// Brings everything written so far to the disk.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
+        #[cfg(test)]
+        self.0.syncs.fetch_add(1, Ordering::Relaxed);
         let done = self.with("syncing the database", |open| {
             let synced = open.db.flush().map(drop);
             let synced = synced.and_then(|()| Ok(open.log.sync_data()?));

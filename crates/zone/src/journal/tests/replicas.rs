@@ -769,3 +769,67 @@ fn a_mark_ahead_of_what_damage_left_covers_no_later_version() {
     assert_eq!(announced.map(|tip| tip.seq), Some(last - 1));
     assert_eq!(later.iter().map(|tip| tip.seq).collect::<Vec<_>>(), [last]);
 }
+
+#[test]
+fn steps_of_several_versions_share_a_sync_and_a_mark_needs_none() {
+    let (mut copy, candidate) = subject();
+    let mut newest = copy.newest.clone();
+    let mut opened = Vec::new();
+    for turn in 0..3 {
+        let made = match turn {
+            0 => Journal::parcel_of(&candidate, 1, attached(1)),
+            _ => {
+                let next = bulky_at(newest.as_ref(), turn, Serial::decode(2000 + turn));
+                Journal::parcel_of(&next, 1, attached(1))
+            }
+        };
+        let (tip, _, _, last) = payloads(made);
+        let payload = (Staged::default(), &last[..]);
+        let next = Journal::open_step(&apex(), newest.as_ref(), &tip, payload, UNLIMITED);
+        let next = next.unwrap();
+        newest = Some(next.version().clone());
+        opened.push(next);
+    }
+    let before = copy.journal().store.syncs();
+    let done = copy.journal().commit_opened(opened, Some(b"vow")).unwrap();
+    assert_eq!((done.len(), copy.journal().store.syncs() - before), (3, 1));
+    copy.newest = newest;
+    copy.announce();
+    assert_eq!(copy.journal().store.syncs() - before, 1);
+    let acts = copy.journal().reader().acts(&apex(), 0).unwrap();
+    assert_eq!(acts.faults, Vec::<String>::new());
+}
+
+/// Replicas cost nothing where there are none.
+#[test]
+fn a_commit_without_replicas_writes_nothing_for_them() {
+    let mut bench = Bench::new();
+    let history = laws::fixed_history(3);
+    bench.commit(&history[0]);
+    let (syncs, keys) = (
+        bench.journal().store.syncs(),
+        bench.journal().store.keys_written(),
+    );
+    let candidate = bulky_at(bench.version.as_ref(), 1, Serial::decode(5000));
+    let step = Arc::clone(candidate.step());
+    bench.put(candidate);
+    let journal = bench.journal();
+    assert_eq!(journal.store.syncs() - syncs, 1);
+    let mut parts = codec::PartWriter::new(STEP, 0, step.seq);
+    let mut entries = Vec::new();
+    let contents = laws::empty();
+    step::write_step(&step, &contents, &mut parts, |parts, octets, begins| {
+        if begins {
+            parts.begin(octets.len(), &mut entries);
+        }
+        parts.push(octets, &mut entries);
+    });
+    parts.finish(&mut entries);
+    // Its parts and its index entries, the head and the name.
+    let expected = entries.len() + index::keys_of(&step, 0).len() + 2;
+    assert_eq!(journal.store.keys_written() - keys, expected);
+    assert_eq!(bench.journal().kept().unwrap(), None);
+    let store = &bench.journal().store;
+    let all = store.range(&[REPLICA], &[REPLICA + 1], usize::MAX);
+    assert_eq!(all.unwrap().len(), 0);
+}
