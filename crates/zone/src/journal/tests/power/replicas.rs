@@ -94,7 +94,11 @@ fn opened(dir: &Path) -> Result<Model, String> {
     let announced = chain.announced.as_ref().map_or(0, |(tip, _)| tip.seq);
     if let Some((tip, _)) = &chain.announced {
         let verdict = journal.reader().verify(&apex(), &[]);
-        let verdict = verdict.map_err(|error| error.to_string())?;
+        let mut verdict = verdict.map_err(|error| error.to_string())?;
+        // A loss of power can take the file that says what was announced.
+        verdict
+            .faults
+            .retain(|fault| fault.damage != Damage::Unknown);
         if !verdict.faults.is_empty() || verdict.head != Some(tip.hash) {
             return Err(format!("{verdict:?}"));
         }
