@@ -1,5 +1,7 @@
 //! The writer's store on a replica that leads: a commit returns when its versions are announced.
 //!
+//! The methods are those of the writer's trait for stores, which the program implements with this and its file of holds.
+//!
 //! Acts and Corefiles that the writer notes go with the next version of their zone, so that all replicas have them. Until then they
 //! are in memory alone, and are lost with the process.
 
@@ -7,7 +9,6 @@ use dns::{Name, Serial};
 use provenance::Cause;
 use replicas::chain::{Part, Step};
 use replicas::term::{Permit, Wait};
-use writer::Store;
 use zone::journal::{Act, Attached, Beside, Journal, KeptCorefile, Portion, Retention};
 use zone::{Candidate, Journaled};
 
@@ -241,12 +242,13 @@ impl<R: Replica> Commits<R> {
     }
 }
 
-impl<R: Replica> Store for Commits<R> {
-    type Error = CommitsError;
-
+impl<R: Replica> Commits<R> {
     /// One version of each zone. All of them are asked for before the first is proposed; if one is declined all the same, those
     /// that are announced are published and the commit fails.
-    fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
+    ///
+    /// # Errors
+    /// [`CommitsError`] when a version is not announced.
+    pub fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, CommitsError> {
         let permits: Result<Vec<Permit>, _> =
             candidates.iter().map(|it| self.permit_of(it)).collect();
         self.permits.clear();
@@ -258,29 +260,31 @@ impl<R: Replica> Store for Commits<R> {
         self.wait(zones)
     }
 
-    fn serial(&mut self, apex: &Name, least: Serial) -> Serial {
+    /// The serial of the next version of a zone, of which at least `least` is needed. The permit for it is used by the next commit.
+    pub fn serial(&mut self, apex: &Name, least: Serial) -> Serial {
         let permit = self.replica.permit(apex, least);
         let serial = permit.as_ref().map_or(least, |permit| permit.serial);
         self.permits.insert(apex.clone(), permit);
         serial
     }
 
-    fn floor(&self, apex: &Name) -> Option<Serial> {
+    /// A serial that the zone's next one must be above, as far as this disk knows.
+    #[must_use]
+    pub fn floor(&self, apex: &Name) -> Option<Serial> {
         let apex = apex.clone();
         self.ask(move |journal| journal.floor(&apex)).ok()?
     }
 
-    fn lost(&self, apex: &Name) -> Option<Cause> {
+    /// Versions that were lost here, as a cause of the next one.
+    #[must_use]
+    pub fn lost(&self, apex: &Name) -> Option<Cause> {
         let apex = apex.clone();
         let lost = self.ask(move |journal| journal.lost(&apex)).ok()?;
         lost.map(|lost| lost.cause())
     }
 
-    fn note(
-        &mut self,
-        corefile: Option<&KeptCorefile>,
-        acts: &[(Name, Act)],
-    ) -> Result<(), Self::Error> {
+    /// Has acts go with the next version of their zones, and a Corefile with the next version of any.
+    pub fn note(&mut self, corefile: Option<&KeptCorefile>, acts: &[(Name, Act)]) {
         self.corefile = corefile.cloned().or(self.corefile.take());
         for (zone, act) in acts {
             let waiting = &mut self.waiting.entry(zone.to_lower()).or_default().acts;
@@ -288,10 +292,10 @@ impl<R: Replica> Store for Commits<R> {
             let excess = waiting.len().saturating_sub(ACTS_MOST);
             waiting.drain(..excess);
         }
-        Ok(())
     }
 
-    fn set_retention(&mut self, apex: &Name, retention: Retention) {
+    /// Sets how much history of a zone is kept here.
+    pub fn set_retention(&mut self, apex: &Name, retention: Retention) {
         let apex = apex.clone();
         let set = self.ask(move |journal| journal.set_retention(&apex, retention));
         if let Err(error) = set {
@@ -299,24 +303,29 @@ impl<R: Replica> Store for Commits<R> {
         }
     }
 
-    fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), Self::Error> {
+    /// Writes entries beside the versions of a zone, on this disk alone.
+    ///
+    /// # Errors
+    /// [`CommitsError`] when the journal refuses or is closed.
+    pub fn put_beside(&mut self, apex: &Name, entries: &[Beside]) -> Result<(), CommitsError> {
         let (apex, entries) = (apex.clone(), entries.to_vec());
         let put = self.ask(move |journal| journal.put_beside(&apex, &entries))?;
         put.map_err(|error| CommitsError::Journal(error.to_string()))
     }
 
-    fn forget_beside(&mut self, apex: &Name) -> Result<(), Self::Error> {
+    /// Removes the entries beside the versions of a zone from this disk.
+    ///
+    /// # Errors
+    /// [`CommitsError`] when the journal refuses or is closed.
+    pub fn forget_beside(&mut self, apex: &Name) -> Result<(), CommitsError> {
         let apex = apex.clone();
         let done = self.ask(move |journal| journal.forget_beside(&apex))?;
         done.map_err(|error| CommitsError::Journal(error.to_string()))
     }
 
-    fn take_early(&mut self) -> Vec<(Name, u64)> {
+    /// Takes the numbers of versions that were dropped here before their time, each with its zone.
+    #[must_use]
+    pub fn take_early(&mut self) -> Vec<(Name, u64)> {
         self.ask(Journal::take_early).unwrap_or_default()
-    }
-
-    /// The journal's own thread does it.
-    fn idle(&mut self) -> bool {
-        false
     }
 }

@@ -13,7 +13,6 @@ use replicas::replica::{Action, Event, Replica};
 use replicas::settings::Now;
 use replicas::term::{Permit, Wait};
 use tempfile::TempDir;
-use writer::Store;
 use zone::Version;
 
 use super::{apex, candidate, open, replica};
