@@ -503,7 +503,8 @@ pub(super) fn open(
     step.removed = removed;
     step.added = added;
     let (left_behind, attached) = take_attached(stream.rest())?;
-    if !is_snapshot && !(nodes.is_empty() && acts.is_empty()) {
+    let has_past = !nodes.is_empty() || !acts.is_empty();
+    if has_past && !is_snapshot {
         return Err(PayloadError::Malformed(
             "a step comes with a snapshot's parts",
         ));

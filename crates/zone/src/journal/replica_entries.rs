@@ -66,12 +66,14 @@ impl Announced {
     };
 }
 
+/// Pairs of the number of a version and the epoch from it on, in order.
+type Epochs = Vec<(u64, u64)>;
+
 /// What replicas know of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replicated {
     pub(super) announced: Announced,
-    /// Pairs of the number of a version and the epoch from it on, in order.
-    pub(super) epochs: Arc<Vec<(u64, u64)>>,
+    pub(super) epochs: Arc<Epochs>,
 }
 
 impl Replicated {
@@ -119,10 +121,7 @@ impl Replicated {
     }
 
     /// Reads the number of the announced version, and the epochs; `None` for a zone that was never replicated.
-    pub(super) fn read(
-        store: &dyn Entries,
-        id: u32,
-    ) -> Result<Option<(u64, Vec<(u64, u64)>)>, StoreError> {
+    pub(super) fn read(store: &dyn Entries, id: u32) -> Result<Option<(u64, Epochs)>, StoreError> {
         let key = part_key(REPLICA, id, 0, 0);
         let Some(value) = store.get(&key)? else {
             return Ok(None);
