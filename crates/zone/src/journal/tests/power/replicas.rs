@@ -24,8 +24,7 @@ fn live_replicated(dir: &Path, mut said: impl FnMut(&Model)) {
     let mut dice = fastrand::Rng::with_seed(seed());
     let history = seeded_history(seed(), 90);
     let mut model = Model::default();
-    let mut plans = history.chunks(30).enumerate();
-    while let Some((life, plans)) = plans.next() {
+    for (life, plans) in history.chunks(30).enumerate() {
         let (mut journal, report) = Journal::open(dir, clock(&now)).unwrap();
         assert_eq!(report.notes, Vec::<String>::new());
         let chain = journal.load_chain(&apex(), UNLIMITED).unwrap();
