@@ -37,7 +37,7 @@ pub trait Replica: Send {
 #[derive(Debug)]
 pub enum Outcome {
     /// It is announced.
-    Shown(Journaled),
+    Shown(Box<Journaled>),
     /// It is not in the journal, and its serial is not used.
     Declined(Name),
     /// This replica leads no more. Whoever leads next announces or drops what is not announced.
@@ -213,9 +213,9 @@ impl<R: Replica> Commits<R> {
                     match place {
                         Some(place) => {
                             zones.swap_remove(place);
-                            shown.push(version);
+                            shown.push(*version);
                         }
-                        None => (self.publish)(version),
+                        None => (self.publish)(*version),
                     }
                 }
                 Outcome::Declined(zone) => {

@@ -66,7 +66,7 @@ pub enum Answer {
     /// The journal cannot be read for this follower: its link is closed.
     Unread(LinkId),
     /// This version is announced. It is published by the writer that waits for it, or by the receiver of this.
-    Shown(Journaled),
+    Shown(Box<Journaled>),
     /// The store takes orders again.
     StoreOk,
 }
@@ -168,7 +168,7 @@ impl DiskThread {
             }
             Request::Show(zone, tip) => {
                 for version in self.disk.show(&zone, &tip) {
-                    (self.answer)(Answer::Shown(version));
+                    (self.answer)(Answer::Shown(Box::new(version)));
                 }
             }
             Request::Forget(link) => self.disk.forget(link),

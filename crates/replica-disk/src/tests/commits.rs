@@ -66,7 +66,15 @@ impl Driver {
                         Action::Declined(zone) => {
                             self.outcomes.send(Outcome::Declined(zone)).unwrap();
                         }
-                        _ => {}
+                        Action::Lease(..)
+                        | Action::Connect(_)
+                        | Action::Close(_)
+                        | Action::Send(..)
+                        | Action::Fetch(_)
+                        | Action::Notify(..)
+                        | Action::Answer(..)
+                        | Action::Lead { .. }
+                        | Action::Stop(_) => {}
                     }
                 }
             }
@@ -77,7 +85,9 @@ impl Driver {
             match self.answers.recv().unwrap() {
                 Answer::Ordered(result) => events.push(Event::Ordered(result)),
                 Answer::Shown(version) => self.outcomes.send(Outcome::Shown(version)).unwrap(),
-                answer => panic!("{answer:?}"),
+                answer @ (Answer::Fetched(..) | Answer::Unread(_) | Answer::StoreOk) => {
+                    panic!("{answer:?}")
+                }
             }
         }
     }
