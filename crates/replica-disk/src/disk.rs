@@ -104,7 +104,8 @@ pub struct Disk {
     kept: Kept,
     zones: BTreeMap<Name, OpenZone>,
     incoming: BTreeMap<Name, Incoming>,
-    outgoing: BTreeMap<LinkId, Outgoing>,
+    /// By link and zone: parts of several zones can take turns.
+    outgoing: BTreeMap<(LinkId, Name), Outgoing>,
     limits: MemoryLimits,
     /// Whether an order was refused because of the store, and no write worked since.
     is_refusing: bool,
@@ -401,9 +402,8 @@ impl Disk {
     /// Reads the journal for a follower, or continues with what it gets in parts. `None` when nothing can be sent to it: its
     /// link is closed.
     pub fn fetch(&mut self, fetch: &Fetch) -> Option<Fetched> {
-        let outgoing = self.outgoing.remove(&fetch.link);
-        let outgoing = outgoing
-            .filter(|it| fetch.parts > 0 && it.zone == fetch.zone && it.sent == fetch.parts);
+        let outgoing = self.outgoing.remove(&(fetch.link, fetch.zone.clone()));
+        let outgoing = outgoing.filter(|it| fetch.parts > 0 && it.sent == fetch.parts);
         if let Some(outgoing) = outgoing {
             return Some(self.send(outgoing, fetch));
         }
@@ -483,7 +483,8 @@ impl Disk {
                 }),
             },
             Some(_) | None => {
-                self.outgoing.insert(fetch.link, outgoing);
+                self.outgoing
+                    .insert((fetch.link, outgoing.zone.clone()), outgoing);
                 Fetched::Parts(parts)
             }
         }
@@ -491,7 +492,7 @@ impl Disk {
 
     /// A link is closed: what was being sent on it is forgotten.
     pub fn forget(&mut self, link: LinkId) {
-        self.outgoing.remove(&link);
+        self.outgoing.retain(|(of, _), _| *of != link);
     }
 
     /// Whether the store refuses orders.

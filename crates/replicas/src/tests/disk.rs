@@ -43,8 +43,8 @@ pub(super) struct Disk {
     marks: BTreeMap<Name, u64>,
     /// The parts of versions that are not there yet: the version, the number of the next part, and the bytes so far.
     staged: BTreeMap<Name, (Tip, u32, Vec<u8>)>,
-    /// What is being sent on each link.
-    outgoing: BTreeMap<LinkId, Fetched>,
+    /// What is being sent of each zone on each link.
+    outgoing: BTreeMap<(LinkId, Name), Fetched>,
     /// Whether it is full.
     pub(super) is_full: bool,
     /// Until when.
@@ -207,12 +207,13 @@ impl Disk {
 
     /// Reads the journal for a follower, or continues with what it gets.
     pub(super) fn fetch(&mut self, fetch: &Fetch) -> Option<Fetched> {
-        let known = self.outgoing.get(&fetch.link).filter(|_| fetch.parts > 0);
+        let place = (fetch.link, fetch.zone.clone());
+        let known = self.outgoing.get(&place).filter(|_| fetch.parts > 0);
         if let Some(whole) = known.cloned() {
             return Some(cut(whole, fetch.parts, fetch.max_bytes));
         }
         let whole = self.read(fetch)?;
-        self.outgoing.insert(fetch.link, whole.clone());
+        self.outgoing.insert(place, whole.clone());
         Some(cut(whole, 0, fetch.max_bytes))
     }
 
