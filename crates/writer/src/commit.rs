@@ -104,7 +104,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// The next version of a zone, with the zone.
-    pub(super) fn next_version(&mut self, ready: Ready, now_ms: u64) -> (Arc<Zone>, Candidate) {
+    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> (Arc<Zone>, Candidate) {
         let Ready {
             zone,
             limits,
@@ -128,7 +128,6 @@ impl<S: Store> Pipeline<S> {
             Some(wanted) if follows(&wanted) => serial.later(wanted),
             Some(_) | None => serial,
         };
-        let serial = self.store.serial(zone.apex(), serial);
         let ZoneDraft { draft, mut causes } = draft;
         // A group without a record belongs to the version.
         causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));

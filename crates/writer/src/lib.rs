@@ -227,13 +227,6 @@ pub trait Store {
     /// A serial that is not before any published serial of this zone.
     fn floor(&self, apex: &Name) -> Option<Serial>;
 
-    /// The serial of the next version of a zone, of which at least `least` is needed. A store that shares its serials with others may
-    /// give a later one.
-    fn serial(&mut self, apex: &Name, least: Serial) -> Serial {
-        let _apex = apex;
-        least
-    }
-
     /// Versions that were lost, as a cause of the next one.
     fn lost(&self, apex: &Name) -> Option<Cause> {
         let _apex = apex;
