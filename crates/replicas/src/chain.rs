@@ -102,7 +102,7 @@ pub struct Step {
     pub tip: Tip,
     /// The hash of the version that it starts from.
     pub previous: Hash,
-    /// Records, causes, time and whatever else the journal stores.
+    /// Records, causes, time and whatever else the journal stores, as far as they were not in parts before it.
     pub payload: Arc<[u8]>,
 }
 
@@ -114,14 +114,27 @@ impl Step {
     }
 }
 
-/// A whole zone at a version, with the history that the leader has.
+/// A part of a step or snapshot that is too large for one payload. Parts come in order, before the step or snapshot itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The zone.
+    pub zone: Name,
+    /// The version that the step or snapshot leads to.
+    pub tip: Tip,
+    /// Its number, from 0. With 0 all begins again.
+    pub number: u32,
+    /// What it holds, known to the journal alone.
+    pub payload: Arc<[u8]>,
+}
+
+/// A zone at the oldest version that the leader has with a hash. The history after it comes as steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The zone.
     pub zone: Name,
     /// The version.
     pub tip: Tip,
-    /// Its content and history, known to the journal alone.
+    /// What is left after its parts, known to the journal alone.
     pub payload: Arc<[u8]>,
 }
 

@@ -230,6 +230,7 @@ impl Follower {
                     give(Order::Truncate(zone, tip), Some(link), store, out);
                 }
             }
+            Body::Part(part) => give(Order::Stage(part), Some(link), store, out),
             Body::Step(step) => {
                 let zone = step.zone.clone();
                 let head = session.heads.get(&zone).copied().unwrap_or(Tip::NONE);
@@ -265,6 +266,7 @@ impl Follower {
             }
             Body::Hello(_)
             | Body::Stored(..)
+            | Body::Staged(..)
             | Body::Shown(..)
             | Body::Alive { .. }
             | Body::Aligned
@@ -283,7 +285,8 @@ impl Follower {
         out: &mut Vec<FollowerAction>,
     ) {
         if result == Err(Refusal::WrongHash)
-            && let Effect::Append(zone, _) | Effect::Replace(zone, _) = &pending.effect
+            && let Effect::Append(zone, _) | Effect::Replace(zone, _) | Effect::Stage(zone, ..) =
+                &pending.effect
         {
             self.suspects.insert(zone.clone());
         }
@@ -313,6 +316,7 @@ impl Follower {
                 }
                 self.show(&zone.clone(), store, out);
             }
+            Effect::Stage(zone, tip, part) => send(Body::Staged(zone.clone(), *tip, *part)),
             Effect::Keep(vow) if vow.branch == epoch => send(Body::Aligned),
             Effect::Keep(_) | Effect::Truncate(..) => {}
         }

@@ -4,7 +4,7 @@ use dns::Name;
 
 use std::collections::BTreeMap;
 
-use crate::chain::{Epoch, Snapshot, Step, Tip};
+use crate::chain::{Epoch, Part, Snapshot, Step, Tip};
 use crate::knowledge::Knowledge;
 
 /// A connection between a follower and a leader. Each side numbers its own, and never uses a number twice.
@@ -26,6 +26,8 @@ pub enum Body {
     Hello(Hello),
     /// Follower: this version of a zone and all before it are durable.
     Stored(Name, Tip),
+    /// Follower: it has the parts of a version up to this number.
+    Staged(Name, Tip, u32),
     /// Follower: this version is visible.
     Shown(Name, Tip),
     /// Follower: it is alive, and whether its store takes steps.
@@ -39,6 +41,8 @@ pub enum Body {
     Refused(Epoch),
     /// Leader: drop what follows this version of a zone.
     Continue(Name, Tip),
+    /// Leader: a part of a step or snapshot that comes after it.
+    Part(Part),
     /// Leader: a step.
     Step(Step),
     /// Leader: a zone in place of what the follower has.
@@ -67,10 +71,12 @@ impl Body {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
+            Self::Part(part) => part.payload.len(),
             Self::Step(step) => step.payload.len(),
             Self::Snapshot(snapshot) => snapshot.payload.len(),
             Self::Hello(_)
             | Self::Stored(..)
+            | Self::Staged(..)
             | Self::Shown(..)
             | Self::Alive { .. }
             | Self::Aligned

@@ -7,7 +7,7 @@ use dns::Name;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::chain::{Chain, Chains, Epoch, ReplicaId, Snapshot, Step, Tip};
+use crate::chain::{Chain, Chains, Epoch, Part, ReplicaId, Snapshot, Step, Tip};
 use crate::fault::Fault;
 use crate::frame::{Body, Frame, Hello, LinkId};
 use crate::settings::{Boottime, Settings};
@@ -21,7 +21,10 @@ pub struct Fetch {
     pub zone: Name,
     /// Versions that the follower has, the oldest first: the answer continues from the last one that is in the journal.
     pub known: Vec<Tip>,
-    /// Bytes of steps that are wanted; at least one step is.
+    /// How many parts of the next step or snapshot were sent: the answer continues with the part of this number, or begins
+    /// again with 0.
+    pub parts: u32,
+    /// Bytes of steps or parts that are wanted; at least one step or part is.
     pub max_bytes: usize,
 }
 
@@ -35,7 +38,10 @@ pub enum Fetched {
         /// The steps.
         steps: Vec<Step>,
     },
-    /// No version of the follower is in the journal: the zone at its newest durable version, announced or not.
+    /// Some parts of the next step or snapshot, in order. The rest is read with the next [`Fetch`].
+    Parts(Vec<Part>),
+    /// No version of the follower is in the journal: the zone at the oldest version from which the journal has all steps,
+    /// announced or not.
     Snapshot(Snapshot),
 }
 
@@ -57,6 +63,8 @@ struct Progress {
     known: Vec<Tip>,
     /// Whether it was said where to continue.
     is_continued: bool,
+    /// How many parts of the next step or snapshot were sent.
+    parts: u32,
     /// The newest version that was sent, or that it had.
     sent: Option<Tip>,
     /// The newest version that it stored.
@@ -67,6 +75,19 @@ struct Progress {
     shown: Option<Tip>,
 }
 
+/// A payload that is not acknowledged.
+#[derive(Debug)]
+struct OnTheWay {
+    /// The zone.
+    zone: Name,
+    /// The place in the chain that it leads to.
+    seq: u64,
+    /// The number of the part; `None` for a step or snapshot.
+    part: Option<u32>,
+    /// Its bytes.
+    bytes: usize,
+}
+
 /// A follower.
 #[derive(Debug)]
 struct Peer {
@@ -74,8 +95,8 @@ struct Peer {
     replica: ReplicaId,
     /// Its zones.
     zones: BTreeMap<Name, Progress>,
-    /// What is on the way: zone, place in the chain and bytes.
-    on_the_way: VecDeque<(Name, u64, usize)>,
+    /// What is on the way.
+    on_the_way: VecDeque<OnTheWay>,
     /// The zone that is being read.
     fetching: Option<Name>,
     /// When it last said something.
@@ -153,12 +174,14 @@ impl Leader {
         peer.heard = now;
         match frame.body {
             Body::Stored(zone, tip) => peer.take_stored(&zone, tip, now),
+            Body::Staged(zone, tip, part) => peer.take_staged(&zone, tip, part, now),
             Body::Shown(zone, tip) => peer.zones.entry(zone).or_default().shown = Some(tip),
             Body::Alive { is_store_ok } => peer.is_store_ok = is_store_ok,
             Body::Aligned => peer.is_aligned = true,
             Body::Refused(_)
             | Body::Hello(_)
             | Body::Continue(..)
+            | Body::Part(_)
             | Body::Step(_)
             | Body::Snapshot(_)
             | Body::Align
@@ -229,6 +252,11 @@ impl Leader {
             return;
         }
         peer.fetching = None;
+        if let Fetched::Parts(parts) = fetched {
+            let parts = parts.into_iter().map(|part| (part.tip, Body::Part(part)));
+            peer.send(link, zone, parts.collect(), now, out);
+            return;
+        }
         let mut bodies = Vec::new();
         let progress = peer.zones.entry(zone.clone()).or_default();
         match fetched {
@@ -244,18 +272,13 @@ impl Leader {
                 progress.stored = None;
                 bodies.push((snapshot.tip, Body::Snapshot(snapshot)));
             }
+            Fetched::Parts(_) => {}
         }
         progress.is_continued = true;
         progress.known = Vec::new();
-        for (tip, body) in bodies {
-            progress.sent = Some(tip);
-            if !matches!(body, Body::Continue(..)) {
-                let entry = (zone.clone(), tip.seq, body.payload_bytes());
-                peer.on_the_way.push_back(entry);
-                peer.owes.get_or_insert(now);
-            }
-            out.push(LeaderAction::Send(link, body));
-        }
+        progress.parts = 0;
+        progress.sent = bodies.last().map(|(tip, _)| *tip).or(progress.sent);
+        peer.send(link, zone, bodies, now, out);
     }
 
     /// Sends what there is room for, asks for more, and pings.
@@ -367,6 +390,43 @@ impl Leader {
 }
 
 impl Peer {
+    /// Sends what was read of a zone.
+    fn send(
+        &mut self,
+        link: LinkId,
+        zone: &Name,
+        bodies: Vec<(Tip, Body)>,
+        now: Boottime,
+        out: &mut Vec<LeaderAction>,
+    ) {
+        for (tip, body) in bodies {
+            let mut number = None;
+            if let Body::Part(part) = &body {
+                number = Some(part.number);
+                self.zones.entry(zone.clone()).or_default().parts = part.number + 1;
+            }
+            if !matches!(body, Body::Continue(..)) {
+                self.on_the_way.push_back(OnTheWay {
+                    zone: zone.clone(),
+                    seq: tip.seq,
+                    part: number,
+                    bytes: body.payload_bytes(),
+                });
+                self.owes.get_or_insert(now);
+            }
+            out.push(LeaderAction::Send(link, body));
+        }
+    }
+
+    /// Takes the acknowledgement of parts.
+    fn take_staged(&mut self, zone: &Name, tip: Tip, part: u32, now: Boottime) {
+        let is_there = |it: &OnTheWay| {
+            it.zone == *zone && it.seq == tip.seq && it.part.is_some_and(|own| own <= part)
+        };
+        self.on_the_way.retain(|it| !is_there(it));
+        self.owes = (!self.on_the_way.is_empty()).then_some(now);
+    }
+
     /// Takes an acknowledgement.
     fn take_stored(&mut self, zone: &Name, tip: Tip, now: Boottime) {
         let Some(progress) = self.zones.get_mut(zone) else {
@@ -377,7 +437,7 @@ impl Peer {
         }
         progress.stored = Some(tip);
         self.on_the_way
-            .retain(|(of, seq, _)| of != zone || *seq > tip.seq);
+            .retain(|it| it.zone != *zone || it.seq > tip.seq);
         self.owes = (!self.on_the_way.is_empty()).then_some(now);
     }
 
@@ -411,6 +471,7 @@ impl Peer {
                 link,
                 zone: zone.clone(),
                 known,
+                parts: progress.map_or(0, |it| it.parts),
                 max_bytes: room,
             }));
         } else if !self.is_align_sent {
@@ -461,6 +522,6 @@ impl Peer {
 
     /// Bytes on the way.
     fn bytes(&self) -> usize {
-        self.on_the_way.iter().map(|(.., bytes)| bytes).sum()
+        self.on_the_way.iter().map(|it| it.bytes).sum()
     }
 }

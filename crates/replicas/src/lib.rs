@@ -73,9 +73,11 @@
 //! - After [`store::Refusal::Store`] the edge tries a small write every second, and gives [`replica::Event::StoreOk`] when it is durable.
 //! - A step holds everything that the journal knows of a version: records, causes, time, holds, state of the gate, generations of catalogs.
 //!   A change of a hold without a change of records is a step, too.
-//! - [`leader::Fetch`] is answered from what is durable: steps from the last of the named versions that the journal has, or a snapshot of
-//!   the zone at its newest durable version if it has none of them. [`chain::Tip::NONE`] is in every journal. Each is answered, or the
-//!   link is closed.
+//! - [`leader::Fetch`] is answered from what is durable: steps from the last of the named versions after which the journal has all steps, or
+//!   a snapshot if there is none. A snapshot is the oldest version from which the journal has all steps: they follow as other steps do,
+//!   with the same checks. [`chain::Tip::NONE`] is in a journal that has all steps of the zone. Each is answered, or the link is closed.
+//! - A step or snapshot that is too large for one payload comes in [`chain::Part`]s before it: [`store::Order::Stage`] holds them in
+//!   memory, and says only that they are there. The step or snapshot that follows takes all parts of its version, and is refused if one is missing.
 //!
 //! ## Links
 //!

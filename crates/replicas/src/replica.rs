@@ -222,6 +222,19 @@ impl Replica {
     /// # Errors
     /// [`Wait`] says what is missing. After [`Wait::Ceiling`] and [`Wait::Unannounced`] ask again after the next step.
     pub fn permit(&mut self, zone: &Name, now: Now) -> Result<Permit, Wait> {
+        self.permit_from(zone, None, now)
+    }
+
+    /// The same with a serial of at least `least`: an operator, a secondary or the zone's file asks for it.
+    ///
+    /// # Errors
+    /// As [`Self::permit`].
+    pub fn permit_from(
+        &mut self,
+        zone: &Name,
+        least: Option<Serial>,
+        now: Now,
+    ) -> Result<Permit, Wait> {
         let Some(term) = self.term.as_mut().filter(|it| it.phase == Phase::Open) else {
             return Err(Wait::NotLeading);
         };
@@ -237,6 +250,7 @@ impl Replica {
         }
         let previous = *self.store.chains[zone].newest();
         let serial = term.next_serial(zone, &previous, now.wall, &self.settings);
+        let serial = least.map_or(serial, |least| serial.later(least));
         let ceiling = self.lease.ceiling();
         let is_covered = ceiling.is_some_and(|it| it.covers(zone, serial));
         if !is_covered && !self.settings.lacks(Fault::Ceiling) {
@@ -347,10 +361,15 @@ impl Replica {
                 self.greet_follower(link, frame, &knowledge, now);
             }
             Body::Refused(epoch) => self.outranked(*epoch, now),
-            Body::Stored(..) | Body::Shown(..) | Body::Alive { .. } | Body::Aligned => {
+            Body::Stored(..)
+            | Body::Staged(..)
+            | Body::Shown(..)
+            | Body::Alive { .. }
+            | Body::Aligned => {
                 self.take_as_leader(link, frame, now);
             }
             Body::Continue(..)
+            | Body::Part(_)
             | Body::Step(_)
             | Body::Snapshot(_)
             | Body::Align

@@ -4,7 +4,7 @@ use dns::Name;
 
 use std::collections::VecDeque;
 
-use crate::chain::{Chains, ReplicaId, Snapshot, Step, Tip};
+use crate::chain::{Chains, Part, ReplicaId, Snapshot, Step, Tip};
 use crate::frame::LinkId;
 use crate::knowledge::{Knowledge, Versions, Vow};
 
@@ -13,6 +13,9 @@ use crate::knowledge::{Knowledge, Versions, Vow};
 pub enum Order {
     /// Keep this in place of the last one.
     Keep(Vow),
+    /// Hold this in memory until the step or snapshot comes. Parts of a version that never comes are forgotten with the first
+    /// part of another one of the zone.
+    Stage(Part),
     /// Add a step. It is refused if it does not follow the newest version of its zone.
     Append(Step),
     /// Drop what follows a version of a zone.
@@ -46,6 +49,8 @@ pub struct Pending {
 pub enum Effect {
     /// The vow.
     Keep(Vow),
+    /// Nothing yet: a part of a version is there.
+    Stage(Name, Tip, u32),
     /// The zone gets a version.
     Append(Name, Tip),
     /// The zone loses versions.
@@ -58,6 +63,7 @@ impl From<&Order> for Effect {
     fn from(order: &Order) -> Self {
         match order {
             Order::Keep(vow) => Self::Keep(vow.clone()),
+            Order::Stage(part) => Self::Stage(part.zone.clone(), part.tip, part.number),
             Order::Append(step) => Self::Append(step.zone.clone(), step.tip),
             Order::Truncate(zone, tip) => Self::Truncate(zone.clone(), *tip),
             Order::Replace(snapshot) => Self::Replace(snapshot.zone.clone(), snapshot.tip),
@@ -101,7 +107,10 @@ impl Store {
     pub fn is_busy(&self, zone: &Name) -> bool {
         let is_of = |pending: &Pending| match &pending.effect {
             Effect::Keep(_) => false,
-            Effect::Append(of, _) | Effect::Truncate(of, _) | Effect::Replace(of, _) => of == zone,
+            Effect::Stage(of, ..)
+            | Effect::Append(of, _)
+            | Effect::Truncate(of, _)
+            | Effect::Replace(of, _) => of == zone,
         };
         self.pending.iter().any(is_of)
     }
@@ -125,6 +134,7 @@ impl Store {
     fn apply(&mut self, effect: &Effect) {
         match effect {
             Effect::Keep(vow) => self.vow = vow.clone(),
+            Effect::Stage(..) => {}
             Effect::Append(zone, tip) => self.chains.entry(zone.clone()).or_default().push(*tip),
             Effect::Truncate(zone, tip) => {
                 self.chains.entry(zone.clone()).or_default().truncate(tip);
@@ -142,9 +152,10 @@ impl Store {
         let last = self.pending.iter().rev().find(|it| vow(it));
         match last.map(|it| &it.effect) {
             Some(Effect::Keep(vow)) => vow,
-            Some(Effect::Append(..) | Effect::Truncate(..) | Effect::Replace(..)) | None => {
-                &self.vow
-            }
+            Some(
+                Effect::Stage(..) | Effect::Append(..) | Effect::Truncate(..) | Effect::Replace(..),
+            )
+            | None => &self.vow,
         }
     }
 

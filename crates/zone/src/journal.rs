@@ -21,6 +21,8 @@
 //! e | zone name | number (8)            an act: what somebody did to the zone ([`acts`])
 //! f | zone name | length (2) | key | part (2)   what the writer keeps beside the versions ([`beside`])
 //! t | root | length (2) | number (8) | part (2)   a Corefile that was in use ([`corefiles`])
+//! k | zone id (4) | seq (8) | part (4)   what replicas know of a zone and its versions ([`replica_entries`])
+//! q                            what this replica keeps beside the zones
 //! ```
 //!
 //! A zone is restored from a base and the steps after it. The base is the first step (stored as the nodes of its
@@ -47,13 +49,17 @@ mod incarnation;
 mod index;
 mod large_steps;
 mod load;
+mod load_chain;
 mod name_contents;
 mod open_error;
+mod parcel;
 mod partial_step;
 mod reader;
 mod recover;
 mod reopening;
 mod repair;
+mod replica_entries;
+mod replicate;
 mod retention;
 mod rights;
 mod salvage;
@@ -65,6 +71,7 @@ mod segment_cut;
 mod segment_noted;
 mod segment_objects;
 mod segment_opened;
+mod sending;
 pub mod serial_files;
 mod serial_floor;
 mod serial_places;
@@ -78,6 +85,7 @@ mod stream_seek;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod truncate;
 mod upkeep;
 mod verify;
 mod verify_parts;
@@ -97,6 +105,8 @@ use head::Head;
 use large_steps::LargeStepJob;
 use reopening::Reopening;
 use repair::{StateDir, create_folder, is_locked, probe_folder};
+use replica_entries::Replicated;
+use replicate::Coming;
 use scan::scan;
 use segment::Segments;
 use segment_objects::NoObjects;
@@ -115,14 +125,19 @@ pub use archive::Archived;
 pub use beside::Beside;
 pub use corefiles::KeptCorefile;
 pub use file_finding::FileFinding;
+pub use load_chain::LoadedChain;
 pub use open_error::OpenError;
+pub use parcel::{Attached, Parcel, PayloadError, Portion, Staged};
 pub use partial_step::PartialStep;
 pub use reader::{ReadError, Reader, StoredZone};
 pub use repair::FORMAT_FILE;
+pub use replica_entries::Tip;
+pub use replicate::{OpenStepError, Opened, ReplicateError};
 pub use retention::Retention;
 pub use segment::Segment;
 pub use segment_cut::{Cut, CutLimits};
 pub use segment_objects::{ObjectPlace, Objects};
+pub use sending::Sending;
 pub use serial_floor::Lost;
 #[cfg(any(test, feature = "testing"))]
 pub use serial_search::find_serial;
@@ -238,6 +253,8 @@ struct Stored {
     archive: Archive,
     /// Versions that are kept elsewhere; the last of them may still be in the database.
     segments: Segments,
+    /// What replicas know of it; `None` when it was never replicated.
+    replica: Option<Replicated>,
 }
 
 impl Stored {
@@ -312,6 +329,10 @@ pub struct Journal {
     remote: Arc<Remote>,
     /// Entries beside the versions of zones that the next commit writes.
     beside_next: Vec<(Name, Vec<Beside>)>,
+    /// What comes with the versions of the next commit; empty without replicas.
+    coming: Vec<Coming>,
+    /// What this replica keeps beside the zones from the next commit on.
+    kept_next: Option<Vec<u8>>,
     /// Whether this run may publish versions ([`Self::begin`]).
     is_begun: bool,
 }
@@ -399,6 +420,8 @@ impl Journal {
             damaged_upkeep: 0,
             remote: Arc::new(Remote::of(Arc::new(NoObjects))),
             beside_next: Vec::new(),
+            coming: Vec::new(),
+            kept_next: None,
             is_begun: false,
         };
         Ok((journal, OpenReport { notes }))
@@ -449,6 +472,19 @@ impl Journal {
         incarnation::renew(&dir).map_err(unusable("writing to it"))?;
         self.is_begun = true;
         Ok(notes)
+    }
+
+    /// Whether the folder is a copy of another one, as far as it can be told. For before [`Self::begin`].
+    ///
+    /// # Errors
+    /// [`OpenError`] when the folder cannot be read.
+    pub fn is_copy(&self) -> Result<bool, OpenError> {
+        let dir = self.dir.path();
+        incarnation::is_copy(dir).map_err(|source| OpenError::Unusable {
+            dir: dir.to_owned(),
+            doing: "reading a file in it",
+            source,
+        })
     }
 
     /// The serials above which zones continue of which it is not known what was announced: all of a copied folder.
@@ -507,6 +543,7 @@ impl Journal {
             turns: KnownTurns::default(),
             is_local: false,
             is_segment: false,
+            is_durable: false,
         }
     }
 
@@ -567,12 +604,17 @@ impl Journal {
         if let Err(error) = written {
             return Err((error, candidates));
         }
+        self.upkeep_after(before);
+        Ok(candidates.into_iter().map(Candidate::journaled).collect())
+    }
+
+    /// Does the upkeep that is due after a commit that began with this number of written keys.
+    fn upkeep_after(&mut self, before: usize) {
         // Upkeep comes after the commit, so its failure does not fail the commit. When commits leave no idle time,
         // upkeep must still remove as much as commits add, in the long run.
         let written = self.store.keys_written().saturating_sub(before);
         let portion = COMMIT_PORTION.max(written.saturating_mul(2));
         self.try_upkeep(portion.min(COMMIT_PORTION_MOST), Occasion::Commit);
-        Ok(candidates.into_iter().map(Candidate::journaled).collect())
     }
 
     /// Does a portion of background work: writes snapshots, removes old entries, reopens a closed database. Returns

@@ -213,6 +213,15 @@ pub struct Candidate {
     step: Arc<Step>,
 }
 
+/// Why a step of another replica leads to no version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// It does not follow the version.
+    Other,
+    /// It does not lead to the hash that it names.
+    Hash,
+}
+
 /// The limits of the history that a version carries in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimits {
@@ -241,7 +250,7 @@ impl Candidate {
             soa_changed: _,
         } = draft;
         let time_ms = previous.map_or(time_ms, |version| time_ms.max(version.time_ms));
-        let mut step = Step {
+        let step = Step {
             seq: previous.map_or(1, |version| version.seq + 1),
             time_ms,
             from: previous.map(|version| (version.serial, version.contents.soa().clone())),
@@ -253,6 +262,66 @@ impl Candidate {
             records: contents.record_count(),
             link: None,
         };
+        let left_behind = previous.and_then(|before| {
+            let (from, to) = (&before.contents, &contents);
+            let from = (before.serial, from.soa());
+            LeftBehind::after_step(before.left_behind, from, (serial, to.soa()), time_ms)
+        });
+        Self::linked(previous, step, contents, left_behind, limits)
+    }
+
+    /// The version that a step of another replica leads to.
+    ///
+    /// # Errors
+    /// [`Misfit`] when the step does not follow the version, or does not lead to the hash that it names.
+    pub(crate) fn after_step(
+        previous: Option<&Version>,
+        apex: &Name,
+        mut step: Step,
+        left_behind: Option<LeftBehind>,
+        limits: MemoryLimits,
+    ) -> Result<Self, Misfit> {
+        let seq = previous.map_or(1, |version| version.seq + 1);
+        let from = previous.map(|version| (version.serial, version.contents.soa()));
+        let is_next = match (&step.from, from) {
+            (None, None) => true,
+            (Some((serial, soa)), Some((before, of_before))) => {
+                *serial == before && soa == of_before && step.serial.is_after(before)
+            }
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        let is_later = previous.is_none_or(|version| version.time_ms <= step.time_ms);
+        if !is_next || !is_later || step.seq != seq {
+            return Err(Misfit::Other);
+        }
+        let empty;
+        let before = match previous {
+            Some(version) => &version.contents,
+            None => {
+                empty = Contents::empty(apex, step.soa.clone());
+                &empty
+            }
+        };
+        let contents = step.apply(before).map_err(|_| Misfit::Other)?;
+        if contents.record_count() != step.records {
+            return Err(Misfit::Other);
+        }
+        let named = step.link.take();
+        let made = Self::linked(previous, step, contents, left_behind, limits);
+        if named.is_none() || made.version.link != named {
+            return Err(Misfit::Hash);
+        }
+        Ok(made)
+    }
+
+    /// Computes the hashes of a version.
+    fn linked(
+        previous: Option<&Version>,
+        mut step: Step,
+        contents: Contents,
+        left_behind: Option<LeftBehind>,
+        limits: MemoryLimits,
+    ) -> Self {
         let tree = tree_after(previous, &step, &contents);
         let before = previous.and_then(|version| version.link);
         let before = before.map_or(Hash::ZERO, |link| link.hash);
@@ -264,24 +333,17 @@ impl Candidate {
         if step.from.is_some() {
             history.push(Arc::clone(&step), limits);
         }
-        let left_behind = previous.and_then(|before| {
-            let (from, to) = (&before.contents, &contents);
-            let from = (before.serial, from.soa());
-            LeftBehind::after_step(before.left_behind, from, (serial, to.soa()), time_ms)
-        });
-        let version = Version::new(
-            step.seq,
-            serial,
-            time_ms,
-            contents,
-            history,
-            Some(link),
-            tree,
-        );
+        let (seq, serial, time_ms) = (step.seq, step.serial, step.time_ms);
+        let version = Version::new(seq, serial, time_ms, contents, history, Some(link), tree);
         let version = Version {
             left_behind,
             ..version
         };
+        Self { version, step }
+    }
+
+    /// A version as it was read from the store, with the step that led to it.
+    pub(crate) const fn stored(version: Version, step: Arc<Step>) -> Self {
         Self { version, step }
     }
 
@@ -336,6 +398,12 @@ impl Journaled {
     #[must_use]
     pub const fn apex(&self) -> &Name {
         self.0.version.contents.apex()
+    }
+
+    /// The version.
+    #[must_use]
+    pub const fn version(&self) -> &Version {
+        &self.0.version
     }
 }
 

@@ -4,11 +4,15 @@ use dns::Name;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::chain::{Chain, Chains, Snapshot, Tip};
+use crate::chain::{Chain, Chains, Part, Snapshot, Step, Tip};
+use crate::frame::LinkId;
 use crate::knowledge::Vow;
 use crate::leader::{Fetch, Fetched};
 use crate::store::{Order, Refusal};
 use crate::tests::content::{Stored, decode, encode};
+
+/// A larger payload comes in parts of so many bytes.
+const PART_BYTES: usize = 500;
 
 /// A zone on disk.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +41,10 @@ pub(super) struct Disk {
     pub(super) pending: VecDeque<Order>,
     /// Marks that are written but not synced.
     marks: BTreeMap<Name, u64>,
+    /// The parts of versions that are not there yet: the version, the number of the next part, and the bytes so far.
+    staged: BTreeMap<Name, (Tip, u32, Vec<u8>)>,
+    /// What is being sent of each zone on each link.
+    outgoing: BTreeMap<(LinkId, Name), Fetched>,
     /// Whether it is full.
     pub(super) is_full: bool,
     /// Until when.
@@ -69,6 +77,8 @@ impl Disk {
     pub(super) fn open(&mut self, zones: &[Name]) -> (Chains, Vow) {
         self.pending.clear();
         self.marks.clear();
+        self.staged.clear();
+        self.outgoing.clear();
         self.has_failed = false;
         let chain = |zone: &Name| {
             let file = self.folder.zones.get(zone).cloned().unwrap_or_default();
@@ -106,16 +116,50 @@ impl Disk {
         }
     }
 
+    /// Takes a part; says whether it is the next one.
+    fn stage(&mut self, part: &Part) -> bool {
+        let (tip, next, bytes) = (part.tip, part.number, part.payload.to_vec());
+        if next == 0 {
+            self.staged.insert(part.zone.clone(), (tip, 1, bytes));
+            return true;
+        }
+        let staged = self.staged.get_mut(&part.zone);
+        let Some(staged) = staged.filter(|it| it.0 == tip && it.1 == next) else {
+            return false;
+        };
+        staged.1 += 1;
+        staged.2.extend(bytes);
+        true
+    }
+
+    /// A payload with its parts.
+    fn whole(&mut self, zone: &Name, tip: &Tip, payload: &[u8]) -> Vec<u8> {
+        let staged = self.staged.remove(zone).filter(|it| it.0 == *tip);
+        let mut whole = staged.map_or_else(Vec::new, |it| it.2);
+        whole.extend(payload);
+        whole
+    }
+
     /// Applies an order to what is durable.
     fn apply(&mut self, order: &Order) -> Result<Result<(), Refusal>, String> {
         match order {
             Order::Keep(vow) => self.folder.vow = vow.clone(),
+            Order::Stage(part) => {
+                if !self.stage(part) {
+                    return Err(format!("{part:?} does not follow the part before it"));
+                }
+            }
             Order::Append(step) => {
+                let whole = self.whole(&step.zone, &step.tip, &step.payload);
                 let file = self.folder.zones.entry(step.zone.clone()).or_default();
                 if !step.follows(&file.newest()) {
                     return Err(format!("{step:?} does not follow {:?}", file.newest()));
                 }
-                let stored = Stored::of_step(step);
+                let payload = whole.into();
+                let stored = Stored::of_step(&Step {
+                    payload,
+                    ..step.clone()
+                });
                 if !stored.is_sound() {
                     self.has_failed = true;
                     return Ok(Err(Refusal::WrongHash));
@@ -131,7 +175,8 @@ impl Disk {
                 file.announced = file.announced.min(tip.seq);
             }
             Order::Replace(snapshot) => {
-                let versions = decode(&snapshot.payload);
+                let whole = self.whole(&snapshot.zone, &snapshot.tip, &snapshot.payload);
+                let versions = decode(&whole);
                 if !versions.iter().all(Stored::is_sound) {
                     self.has_failed = true;
                     return Ok(Err(Refusal::WrongHash));
@@ -160,8 +205,20 @@ impl Disk {
         self.marks.clear();
     }
 
-    /// Reads the journal for a follower.
-    pub(super) fn fetch(&self, fetch: &Fetch) -> Option<Fetched> {
+    /// Reads the journal for a follower, or continues with what it gets.
+    pub(super) fn fetch(&mut self, fetch: &Fetch) -> Option<Fetched> {
+        let place = (fetch.link, fetch.zone.clone());
+        let known = self.outgoing.get(&place).filter(|_| fetch.parts > 0);
+        if let Some(whole) = known.cloned() {
+            return Some(cut(whole, fetch.parts, fetch.max_bytes));
+        }
+        let whole = self.read(fetch)?;
+        self.outgoing.insert(place, whole.clone());
+        Some(cut(whole, 0, fetch.max_bytes))
+    }
+
+    /// Reads what comes next for a follower: a large payload alone.
+    fn read(&self, fetch: &Fetch) -> Option<Fetched> {
         let file = self.folder.zones.get(&fetch.zone)?;
         let places = fetch.known.iter().rev().map(|tip| (tip, file.place(tip)));
         let from = places
@@ -175,15 +232,59 @@ impl Disk {
             }));
         };
         let mut room = fetch.max_bytes;
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
         for stored in &file.versions[place..] {
             let step = stored.step(&fetch.zone);
-            if !steps.is_empty() && step.payload.len() > room {
+            let is_large = step.payload.len() > PART_BYTES;
+            if !steps.is_empty() && (step.payload.len() > room || is_large) {
                 break;
             }
             room = room.saturating_sub(step.payload.len());
             steps.push(step);
+            if is_large {
+                break;
+            }
         }
         Some(Fetched::Steps { from, steps })
+    }
+}
+
+/// The next parts of a large payload, or the rest of it with what it belongs to when all parts were sent.
+fn cut(whole: Fetched, sent: u32, max_bytes: usize) -> Fetched {
+    let (zone, tip, payload) = match &whole {
+        Fetched::Steps { steps, .. } => match steps.first() {
+            Some(step) => (&step.zone, step.tip, &step.payload),
+            None => return whole,
+        },
+        Fetched::Snapshot(snapshot) => (&snapshot.zone, snapshot.tip, &snapshot.payload),
+        Fetched::Parts(_) => return whole,
+    };
+    let chunks: Vec<&[u8]> = payload.chunks(PART_BYTES).collect();
+    let (last, parts) = chunks.split_last().expect("a payload has bytes");
+    let first = usize::try_from(sent).expect("a payload has few parts");
+    let most = (max_bytes / PART_BYTES).max(1);
+    let parts = parts.iter().zip(0..).skip(first).take(most);
+    let parts: Vec<Part> = parts
+        .map(|(chunk, number)| Part {
+            zone: zone.clone(),
+            tip,
+            number,
+            payload: (*chunk).into(),
+        })
+        .collect();
+    if !parts.is_empty() {
+        return Fetched::Parts(parts);
+    }
+    let rest = (*last).into();
+    match whole {
+        Fetched::Steps { from, mut steps } => {
+            steps[0].payload = rest;
+            Fetched::Steps { from, steps }
+        }
+        Fetched::Snapshot(mut snapshot) => {
+            snapshot.payload = rest;
+            Fetched::Snapshot(snapshot)
+        }
+        Fetched::Parts(_) => whole,
     }
 }

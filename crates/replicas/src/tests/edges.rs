@@ -254,6 +254,7 @@ impl World {
             let bytes = match &fetched {
                 Fetched::Steps { steps, .. } => steps.iter().map(|it| it.payload.len()).max(),
                 Fetched::Snapshot(snapshot) => Some(snapshot.payload.len()),
+                Fetched::Parts(parts) => parts.iter().map(|it| it.payload.len()).max(),
             };
             self.largest = self.largest.max(bytes.unwrap_or_default());
             let event = Event::Fetched(fetch.link, fetch.zone, fetched);
@@ -508,11 +509,13 @@ fn is_answer(body: &Body) -> bool {
     match body {
         Body::Hello(_)
         | Body::Stored(..)
+        | Body::Staged(..)
         | Body::Shown(..)
         | Body::Alive { .. }
         | Body::Aligned => true,
         Body::Refused(_)
         | Body::Continue(..)
+        | Body::Part(_)
         | Body::Step(_)
         | Body::Snapshot(_)
         | Body::Align

@@ -21,7 +21,7 @@ use crate::journal::store::{Batch, Entries, StoreError, paged};
 use crate::journal::{Journal, KeptCorefile, corefiles};
 
 /// So many acts are kept of a zone.
-const MOST: u64 = 10_000;
+pub(super) const MOST: u64 = 10_000;
 /// The acts that are read at once.
 const PAGE: usize = 256;
 
@@ -59,7 +59,7 @@ struct Stored {
 }
 
 impl Act {
-    fn to_octets(&self) -> Vec<u8> {
+    pub(super) fn to_octets(&self) -> Vec<u8> {
         let Self {
             number: _,
             time_ms,
@@ -81,7 +81,7 @@ impl Act {
         postcard::to_allocvec(&(stored, by, seq)).unwrap_or_default()
     }
 
-    fn read(number: u64, octets: &[u8]) -> Option<Self> {
+    pub(super) fn read(number: u64, octets: &[u8]) -> Option<Self> {
         let (stored, rest) = postcard::take_from_bytes::<Stored>(octets).ok()?;
         let (by, seq) = match rest {
             [] => (Operator::from(&*stored.by), None),
@@ -168,7 +168,7 @@ impl Journal {
         Ok(())
     }
 
-    fn newest_act(&self, apex: &Name) -> Result<LastAct, StoreError> {
+    pub(super) fn newest_act(&self, apex: &Name) -> Result<LastAct, StoreError> {
         let [low, high] = range_of(apex);
         let last = self.store.range_back(&low, &high, 1)?;
         let Some((key, value)) = last.first() else {
@@ -190,14 +190,14 @@ impl Journal {
 
 /// The act after which the next one of a zone is written.
 #[derive(Clone, Copy)]
-struct LastAct {
-    number: u64,
+pub(super) struct LastAct {
+    pub(super) number: u64,
     time_ms: u64,
     hash: Hash,
 }
 
 /// The hash before an act, and the act; `None` if the entry is damaged.
-fn open(key: &[u8], value: &[u8]) -> Option<(Hash, Act)> {
+pub(super) fn open(key: &[u8], value: &[u8]) -> Option<(Hash, Act)> {
     let (before, act) = unseal(key, value)?.split_first_chunk::<32>()?;
     Some((Hash::from_octets(*before), Act::read(number_of(key), act)?))
 }
@@ -296,19 +296,19 @@ fn sha256(octets: &[u8]) -> Hash {
     Hash::from_octets(octets.unwrap_or_default())
 }
 
-fn number_of(key: &[u8]) -> u64 {
+pub(super) fn number_of(key: &[u8]) -> u64 {
     let number = key.last_chunk::<8>();
     number.map_or(0, |number| u64::from_be_bytes(*number))
 }
 
-fn key_of(apex: &Name, number: u64) -> Vec<u8> {
+pub(super) fn key_of(apex: &Name, number: u64) -> Vec<u8> {
     let [mut key, _] = range_of(apex);
     key.extend(number.to_be_bytes());
     key
 }
 
 /// The range of a zone's keys: the end is exclusive. No name goes on after its root, so no other zone is in it.
-fn range_of(apex: &Name) -> [Vec<u8>; 2] {
+pub(super) fn range_of(apex: &Name) -> [Vec<u8>; 2] {
     let low = [&[ACT], apex.to_lower().as_wire()].concat();
     let high = [&low[..], &[u8::MAX; 9]].concat();
     [low, high]

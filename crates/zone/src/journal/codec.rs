@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use dns::{Serial, Soa, Ttl};
 
-use crate::journal::store::{Entries, Octets, StoreError};
+use crate::journal::store::{Entries, Octets, Page, StoreError};
 
 /// The text of the file that names the layout, without the layout's number.
 pub(super) const FORMAT_TEXT: &str = "zonewright state ";
@@ -58,9 +58,14 @@ pub(super) const ACT: u8 = b'e';
 pub(super) const BESIDE: u8 = b'f';
 /// The kind of keys that hold Corefiles.
 pub(super) const COREFILE: u8 = b't';
+/// The kind of keys that hold what replicas know of a zone and its versions.
+pub(super) const REPLICA: u8 = b'k';
+/// The key of what a replica keeps beside the zones.
+pub(super) const KEPT: u8 = b'q';
 /// The kinds of keys that a zone has many of.
-pub(super) const MANY: [u8; 11] = [
-    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED, SEGMENT,
+pub(super) const MANY: [u8; 12] = [
+    STEP, SNAPSHOT, BY_NAME, BY_RECORD, BY_OBJECT, LARGE, FILTER, OLDER, ARCHIVE, ARCHIVED,
+    SEGMENT, REPLICA,
 ];
 
 /// The key of an entry that a zone has once.
@@ -218,6 +223,25 @@ pub(super) enum StreamError {
 
 pub(super) type Streamed<T> = Result<T, StreamError>;
 
+/// A store without entries.
+struct Nothing;
+
+static NOTHING: Nothing = Nothing;
+
+impl Entries for Nothing {
+    fn get(&self, _key: &[u8]) -> Result<Option<Octets>, StoreError> {
+        Ok(None)
+    }
+
+    fn range(&self, _low: &[u8], _high: &[u8], _limit: usize) -> Page {
+        Ok(Vec::new())
+    }
+
+    fn range_back(&self, _low: &[u8], _high: &[u8], _limit: usize) -> Page {
+        Ok(Vec::new())
+    }
+}
+
 /// Reads a stream part by part and checks each part.
 pub(super) struct Stream<'a> {
     store: &'a dyn Entries,
@@ -270,6 +294,19 @@ impl<'a> Stream<'a> {
         stream.last = *seqs.end();
         stream.window = READ_AHEAD;
         stream
+    }
+
+    /// A stream of bytes that are in memory.
+    pub(super) fn of_octets(octets: &[u8]) -> Stream<'static> {
+        let mut stream = Stream::new(&NOTHING, STEP, 0, 0);
+        stream.buffer.extend_from_slice(octets);
+        stream.ended = true;
+        stream
+    }
+
+    /// The bytes that were not taken yet, of a stream in memory.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.buffer[self.taken..]
     }
 
     /// Continues with the stream of the next version. This stream must end here. After its end there may be left-over

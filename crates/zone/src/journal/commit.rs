@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dns::Name;
+use dns::{Name, Serial};
 
 use crate::journal::archive::{Archive, Leaving};
 use crate::journal::codec::{self, Entry, HEAD, PartWriter, STEP, ZONE};
 use crate::journal::garbage::garbage_of;
-use crate::journal::head::{Base, Head, put_older};
+use crate::journal::head::{Base, Head, counted_octets, put_older};
 use crate::journal::open_error::OpenError;
 use crate::journal::repair::Keep;
+use crate::journal::replicate::Coming;
 use crate::journal::scan::scan;
 use crate::journal::segment::Segments;
 use crate::journal::serial_files::Line;
@@ -22,9 +23,6 @@ use crate::journal::{
 };
 use crate::journal::{index, step};
 use crate::{Candidate, MemoryLimits};
-
-/// The size of a step, for the limits, besides its records: numbers, causes, hashes, keys.
-const STEP_OCTETS: u64 = 256;
 
 struct Plan {
     /// The zone after the commit.
@@ -38,19 +36,7 @@ struct Plan {
 impl Journal {
     pub(super) fn write(&mut self, candidates: &[Candidate]) -> Result<(), CommitError> {
         self.heal()?;
-        check_serials(candidates)?;
-        let serials: Vec<_> = candidates
-            .iter()
-            .map(|candidate| {
-                let version = candidate.version();
-                (version.contents.apex().clone(), version.serial)
-            })
-            .collect();
-        if !self.is_noted {
-            // Only then is a version that never reached the database known to be unpublished.
-            self.note_newest();
-        }
-        self.serials.cover(&serials).map_err(CommitError::Serials)?;
+        let serials = self.begin_write(candidates)?;
         while let Err(error) = self.write_database(candidates) {
             // After a failed write, sled refuses all work. There may be damage in a part that was not read so far, so
             // try again with the database reopened, then with a new one.
@@ -67,6 +53,33 @@ impl Journal {
                 }
             }
         }
+        self.end_write(candidates, serials);
+        Ok(())
+    }
+
+    /// Checks the serials of candidates, and makes sure that the ceilings cover them. Returns them.
+    pub(super) fn begin_write(
+        &mut self,
+        candidates: &[Candidate],
+    ) -> Result<Vec<(Name, Serial)>, CommitError> {
+        check_serials(candidates)?;
+        let serials: Vec<_> = candidates
+            .iter()
+            .map(|candidate| {
+                let version = candidate.version();
+                (version.contents.apex().clone(), version.serial)
+            })
+            .collect();
+        if !self.is_noted {
+            // Only then is a version that never reached the database known to be unpublished.
+            self.note_newest();
+        }
+        self.serials.cover(&serials).map_err(CommitError::Serials)?;
+        Ok(serials)
+    }
+
+    /// Notes that candidates are durable.
+    pub(super) fn end_write(&mut self, candidates: &[Candidate], serials: Vec<(Name, Serial)>) {
         self.damaged_commits = 0;
         for candidate in candidates {
             let apex = candidate.version().contents.apex();
@@ -79,11 +92,26 @@ impl Journal {
             }
         }
         for (apex, serial) in serials {
-            self.floors.remove(&apex);
-            self.committed.insert(apex, serial);
+            if self.coming.is_empty() {
+                self.floors.remove(&apex);
+                self.committed.insert(apex, serial);
+                continue;
+            }
+            // Another replica does not know what was dropped here.
+            if self
+                .floors
+                .get(&apex)
+                .is_some_and(|floor| !floor.is_after(serial))
+            {
+                self.floors.remove(&apex);
+            }
+            let highest = self
+                .committed
+                .get(&apex)
+                .map_or(serial, |it| it.later(serial));
+            self.committed.insert(apex, highest);
         }
         self.note_newest();
-        Ok(())
     }
 
     /// Writes the file `newest` beside the database: the newest serials, and the losses that no version has recorded
@@ -92,7 +120,10 @@ impl Journal {
         let mut newest: Vec<_> = self
             .zones()
             .values()
-            .map(|stored| (stored.apex.clone(), stored.head.serial))
+            .map(|stored| (stored.apex.clone(), stored.announced()))
+            // What is not announced may be dropped, and is not lost then.
+            .filter(|(_, announced)| announced.seq > 0)
+            .map(|(apex, announced)| (apex, announced.serial))
             .collect();
         let (exact, unsure): (Vec<_>, Vec<_>) =
             (self.losses.all().into_iter()).partition(|(_, lost)| lost.is_exact);
@@ -140,11 +171,19 @@ impl Journal {
                 Some(stored) => Some(stored.clone()),
                 None => self.zones().get(apex).cloned(),
             };
+            let is_snapshot = self.coming(candidate).is_some_and(Coming::is_snapshot);
             let Plan {
                 mut stored,
                 replaces,
                 leaving,
-            } = self.plan(candidate, known.as_ref());
+            } = match &known {
+                Some(old) if is_snapshot => Plan {
+                    replaces: Some(old.id),
+                    ..self.plan(candidate, None)
+                },
+                known => self.plan(candidate, known.as_ref()),
+            };
+            stored.note_coming(self.coming(candidate), known.as_ref());
             garbage.extend(self.archive(&mut stored, leaving, &mut last));
             let stored = self.write_candidate(candidate, stored, &mut entries)?;
             if stored.head.base.seq == candidate.step().seq {
@@ -170,6 +209,7 @@ impl Journal {
                 index::put(&mut last, candidate.step(), stored.id);
             }
         }
+        self.add_coming(&mut last, &touched, candidates)?;
         for stored in touched.values() {
             put_head(&mut last, stored);
             put_zone(&mut last, stored);
@@ -243,6 +283,7 @@ impl Journal {
                 early: EarlyDrops::default(),
                 archive: Archive::default(),
                 segments: Segments::default(),
+                replica: None,
             },
             replaces: known.map(|stored| stored.id),
             leaving: Vec::new(),
@@ -376,11 +417,6 @@ fn is_whole(store: &Store, stored: &Stored) -> bool {
         octets: 0,
     };
     load::restore(store, stored, limits).is_ok_and(|sound| sound.fault.is_none())
-}
-
-/// The size of a step as it counts towards the limits.
-fn counted_octets(octets: usize) -> u64 {
-    octets as u64 + STEP_OCTETS
 }
 
 fn put_zone(batch: &mut Batch, stored: &Stored) {

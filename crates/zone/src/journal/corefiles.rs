@@ -87,6 +87,15 @@ impl Reader {
     }
 }
 
+/// The Corefile with a digest, if it is known.
+pub(super) fn with_digest(
+    store: &dyn Entries,
+    digest: &str,
+) -> Result<Option<KeptCorefile>, StoreError> {
+    let all = read(store)?.into_iter().map(|(_, corefile)| corefile);
+    Ok(all.rev().find(|corefile| corefile.digest == digest))
+}
+
 fn place() -> Place {
     Place::of(COREFILE, &Name::root())
 }
@@ -103,7 +112,7 @@ fn read(store: &dyn Entries) -> Result<BTreeMap<u64, Option<KeptCorefile>>, Stor
     Ok(all)
 }
 
-fn value_of(corefile: &KeptCorefile) -> Vec<u8> {
+pub(super) fn value_of(corefile: &KeptCorefile) -> Vec<u8> {
     let KeptCorefile {
         since_ms,
         digest,
@@ -117,7 +126,7 @@ fn value_of(corefile: &KeptCorefile) -> Vec<u8> {
     value
 }
 
-fn corefile_of(value: &[u8]) -> Option<KeptCorefile> {
+pub(super) fn corefile_of(value: &[u8]) -> Option<KeptCorefile> {
     let (since_ms, rest) = value.split_first_chunk::<8>()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let (digest, text) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;

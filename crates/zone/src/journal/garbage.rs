@@ -11,7 +11,7 @@ pub(super) struct Garbage {
 }
 
 /// All entries of an id except its name and head.
-pub(super) fn garbage_of(id: u32) -> [Garbage; 11] {
+pub(super) fn garbage_of(id: u32) -> [Garbage; 12] {
     MANY.map(|kind| Garbage {
         low: codec::zone_key(kind, id).to_vec(),
         high: codec::zone_key(kind, id + 1).to_vec(),

@@ -210,3 +210,11 @@ pub(super) fn read_older(store: &dyn Entries, id: u32) -> Result<Arc<Vec<Base>>,
     }
     Ok(Arc::new(older))
 }
+
+/// The size of a step, for the limits, besides its records: numbers, causes, hashes, keys.
+const STEP_OCTETS: u64 = 256;
+
+/// The size of a step as it counts towards the limits.
+pub(super) fn counted_octets(octets: usize) -> u64 {
+    octets as u64 + STEP_OCTETS
+}

@@ -108,6 +108,8 @@ pub struct Reader {
     pub(super) is_local: bool,
     /// Whether it is a segment that is read.
     pub(super) is_segment: bool,
+    /// Whether versions count that are durable and not announced.
+    pub(super) is_durable: bool,
 }
 
 impl std::fmt::Debug for Reader {
@@ -130,7 +132,10 @@ impl Reader {
     #[must_use]
     pub fn zones(&self) -> Vec<StoredZone> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
-        zones.values().map(Stored::describe).collect()
+        let seen = zones
+            .values()
+            .filter_map(|stored| self.seen(stored.clone()));
+        seen.map(|stored| stored.describe()).collect()
     }
 
     /// A zone in the store, if it has one with this name.
@@ -157,11 +162,21 @@ impl Reader {
     pub(super) fn stored(&self, apex: &Name) -> Result<Stored, ReadError> {
         let zones = self.zones.read().unwrap_or_else(PoisonError::into_inner);
         let stored = zones.get(apex).cloned();
+        let stored = stored.and_then(|stored| self.seen(stored));
         let mut stored = stored.ok_or_else(|| ReadError::NoZone(apex.clone()))?;
         if self.is_local {
             stored.segments = Segments::default();
         }
         Ok(stored)
+    }
+
+    /// The zone up to the newest version that counts.
+    fn seen(&self, stored: Stored) -> Option<Stored> {
+        if self.is_durable {
+            Some(stored)
+        } else {
+            stored.seen()
+        }
     }
 
     /// Reads a step of a zone.

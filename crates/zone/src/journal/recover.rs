@@ -73,7 +73,7 @@ impl Journal {
     }
 
     /// Makes sure that the next serial of a zone is above this one.
-    fn pass_over(&mut self, apex: &Name, serial: Serial) {
+    pub(super) fn pass_over(&mut self, apex: &Name, serial: Serial) {
         let floor = self
             .floors
             .get(apex)

@@ -5,7 +5,8 @@
 
 use crate::journal::BATCH_ENTRIES;
 use crate::journal::codec::{
-    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, OLDER, SEGMENT, SNAPSHOT, STEP, ZONE,
+    self, ACT, ARCHIVE, ARCHIVED, COREFILE, HEAD, KEPT, OLDER, REPLICA, SEGMENT, SNAPSHOT, STEP,
+    ZONE,
 };
 use crate::journal::head::{Head, read_older};
 use crate::journal::store::{Batch, Entries, Store, StoreError, paged};
@@ -28,6 +29,7 @@ pub(super) fn copy_readable(from: &Store, to: &Store) -> Result<(), StoreError> 
     }
     copy.all(ACT)?;
     copy.all(COREFILE)?;
+    copy.all(KEPT)?;
     let Copy { batch, .. } = copy;
     to.write(batch)?;
     to.sync()
@@ -59,7 +61,7 @@ impl Copy<'_> {
             self.stream(SNAPSHOT, id, head.base.seq, head.base.seq)?;
         }
         self.stream(STEP, id, head.first_needed(), head.seq)?;
-        for kind in [ARCHIVE, ARCHIVED, SEGMENT] {
+        for kind in [ARCHIVE, ARCHIVED, SEGMENT, REPLICA] {
             self.stream(kind, id, 0, u64::MAX)?;
         }
         // The indexes are not copied, so searches read the copied steps one by one.

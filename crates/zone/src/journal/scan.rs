@@ -1,6 +1,7 @@
 //! Scans the database when it is opened: zones, heads and left-over entries.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dns::Name;
 
@@ -8,8 +9,9 @@ use crate::journal::codec::{self, HEAD, MANY, SNAPSHOT, ZONE};
 use crate::journal::garbage::Garbage;
 use crate::journal::head::{Head, read_older};
 use crate::journal::large_steps::{self, LargeStepJob};
+use crate::journal::replica_entries::{Announced, Replicated};
 use crate::journal::store::{Entries, Store, StoreError, paged};
-use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load, segment};
+use crate::journal::{BATCH_ENTRIES, EarlyDrops, Stored, Zones, archive, load, segment, step};
 
 /// The findings of a scan.
 #[derive(Debug, Default)]
@@ -71,7 +73,9 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
             early: EarlyDrops::default(),
             archive,
             segments,
+            replica: None,
         };
+        let stored = with_replica(store, stored)?;
         // Ids ascend: the lower one of the same name is left from a failed commit.
         if let Some(older) = scan.zones.insert(apex, stored) {
             for kind in [ZONE, HEAD] {
@@ -91,6 +95,34 @@ pub(super) fn scan(store: &Store) -> Result<Scan, StoreError> {
     }
     find_garbage(store, &mut scan)?;
     Ok(scan)
+}
+
+/// Adds what replicas know of a zone.
+fn with_replica(store: &Store, mut stored: Stored) -> Result<Stored, StoreError> {
+    let Some((seq, epochs)) = Replicated::read(store, stored.id)? else {
+        return Ok(stored);
+    };
+    let head = Announced::of(&stored.head);
+    let announced = if seq >= head.seq {
+        head
+    } else {
+        // One that cannot be read is not known to be announced.
+        let version = step::peek_version(store, stored.id, seq).ok();
+        let link = step::peek_link(store, stored.id, seq).ok();
+        match version.zip(link) {
+            Some(((serial, ..), link)) if seq > 0 => Announced {
+                seq,
+                serial,
+                hash: link.map(|link| link.hash),
+            },
+            Some(_) | None => Announced::NONE,
+        }
+    };
+    stored.replica = Some(Replicated {
+        announced,
+        epochs: Arc::new(epochs),
+    });
+    Ok(stored)
 }
 
 /// Finds entries of ids and snapshots that no head names. Costs one read per id and snapshot, not per entry.

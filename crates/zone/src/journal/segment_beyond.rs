@@ -86,6 +86,7 @@ impl Reader {
             early: EarlyDrops::default(),
             archive: Archive::default(),
             segments: Segments::default(),
+            replica: None,
         };
         Ok(Self {
             store: Arc::new(opened),
@@ -95,6 +96,7 @@ impl Reader {
             turns: KnownTurns::default(),
             is_local: false,
             is_segment: true,
+            is_durable: false,
         })
     }
 

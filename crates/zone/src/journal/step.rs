@@ -31,13 +31,34 @@ pub(super) fn write_step(
     mut out: impl FnMut(&mut PartWriter, &[u8], bool),
 ) {
     let tags = node_tags(step, contents);
+    let mut head = head_of(step, tags.is_some());
+    if let Some(tags) = tags {
+        let begins = step.link.is_some();
+        put_number(&mut head, tags.len() as u64);
+        out(parts, &head, begins);
+        for (node, tag) in contents.nodes().zip(tags) {
+            head.clear();
+            put_number(&mut head, u64::from(tag));
+            put_counted(&mut head, node.as_octets());
+            out(parts, &head, begins);
+        }
+    } else {
+        out(parts, &head, false);
+        for list in [&step.removed, &step.added] {
+            put_list(list, &mut |octets| out(parts, octets, false));
+        }
+    }
+}
+
+/// The part of a step before its records.
+pub(super) fn head_of(step: &Step, as_nodes: bool) -> Vec<u8> {
     let mut head = Vec::new();
     let same_soa = step.from.as_ref().is_some_and(|(_, soa)| *soa == step.soa);
     let mut flags = 0;
     for (flag, set) in [
         (HAS_FROM, step.from.is_some()),
         (SAME_SOA, same_soa),
-        (AS_NODES, tags.is_some()),
+        (AS_NODES, as_nodes),
         (HAS_LINK, step.link.is_some()),
     ] {
         flags |= if set { flag } else { 0 };
@@ -69,22 +90,7 @@ pub(super) fn write_step(
             head.extend_from_slice(hash.as_octets());
         }
     }
-    if let Some(tags) = tags {
-        let begins = step.link.is_some();
-        put_number(&mut head, tags.len() as u64);
-        out(parts, &head, begins);
-        for (node, tag) in contents.nodes().zip(tags) {
-            head.clear();
-            put_number(&mut head, u64::from(tag));
-            put_counted(&mut head, node.as_octets());
-            out(parts, &head, begins);
-        }
-    } else {
-        out(parts, &head, false);
-        for list in [&step.removed, &step.added] {
-            put_list(list, &mut |octets| out(parts, octets, false));
-        }
-    }
+    head
 }
 
 /// The tag of each node, if the step adds exactly the nodes of the contents in their order.
@@ -110,7 +116,7 @@ fn node_tags(step: &Step, contents: &Contents) -> Option<Vec<u32>> {
 }
 
 /// Writes a list of records. Consecutive records of one owner share it.
-fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
+pub(super) fn put_list(list: &RrList, out: &mut impl FnMut(&[u8])) {
     let mut octets = Vec::new();
     put_number(&mut octets, list.len() as u64);
     let mut last: &[u8] = &[];

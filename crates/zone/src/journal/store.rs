@@ -191,6 +191,8 @@ struct Shared {
     open: RwLock<Option<Open>>,
     /// Set when a write failed: sled refuses all work until it is opened again.
     poisoned: AtomicBool,
+    /// Set when a sync failed: what is on the disk is not known then.
+    failed_sync: AtomicBool,
     /// The number of keys that were set or removed.
     keys_written: AtomicUsize,
     /// The number of openings to refuse.
@@ -199,6 +201,9 @@ struct Shared {
     /// The number of times that it was opened.
     #[cfg(test)]
     openings: AtomicUsize,
+    /// The number of syncs.
+    #[cfg(test)]
+    syncs: AtomicUsize,
 }
 
 /// The result of reopening the database.
@@ -277,11 +282,14 @@ impl Store {
             path: path.to_owned(),
             open: RwLock::new(None),
             poisoned: AtomicBool::new(true),
+            failed_sync: AtomicBool::new(false),
             keys_written: AtomicUsize::new(0),
             #[cfg(test)]
             refused: AtomicUsize::new(0),
             #[cfg(test)]
             openings: AtomicUsize::new(0),
+            #[cfg(test)]
+            syncs: AtomicUsize::new(0),
         }))
     }
 
@@ -340,6 +348,12 @@ impl Store {
         self.0.openings.load(Ordering::Relaxed)
     }
 
+    /// The number of syncs.
+    #[cfg(test)]
+    pub(super) fn syncs(&self) -> usize {
+        self.0.syncs.load(Ordering::Relaxed)
+    }
+
     /// Opens or creates the database.
     pub(super) fn open(&self) -> Result<(), StoreError> {
         let open = self.open_db()?;
@@ -393,12 +407,22 @@ impl Store {
 
     /// Brings everything written so far to the disk.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
+        #[cfg(test)]
+        self.0.syncs.fetch_add(1, Ordering::Relaxed);
         let done = self.with("syncing the database", |open| {
-            open.db.flush()?;
-            open.log.sync_data()?;
-            Ok(())
+            let synced = open.db.flush().map(drop);
+            let synced = synced.and_then(|()| Ok(open.log.sync_data()?));
+            if synced.is_err() {
+                self.0.failed_sync.store(true, Ordering::Release);
+            }
+            synced
         });
         self.note(done)
+    }
+
+    /// Whether a sync ever failed.
+    pub(super) fn has_failed_sync(&self) -> bool {
+        self.0.failed_sync.load(Ordering::Acquire)
     }
 
     fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {

@@ -18,6 +18,7 @@ mod large_steps;
 mod lost;
 mod power;
 mod reopening;
+mod replicas;
 mod segments;
 mod state_files;
 mod tamper;

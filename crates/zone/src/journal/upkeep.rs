@@ -10,6 +10,7 @@ use crate::journal::garbage::{Garbage, descriptions};
 use crate::journal::head::{Base, older_key, put_older};
 use crate::journal::index::IndexKey;
 use crate::journal::large_steps::{self, LargeStepJob};
+use crate::journal::replica_entries::notes_range;
 use crate::journal::segment::Segments;
 use crate::journal::snapshot::SnapshotJob;
 use crate::journal::store::{Batch, Entries, StoreError};
@@ -63,8 +64,10 @@ impl Journal {
         let keep = u64::try_from(limits.keep.as_millis()).unwrap_or(u64::MAX);
         let mut leaving = Vec::new();
         for _ in 0..DROPPED_STEPS {
+            // The versions after the announced one may be dropped: then it is the newest.
+            let last = stored.announced().seq;
             let head = &mut stored.head;
-            if head.oldest >= head.seq {
+            if head.oldest >= head.seq.min(last) {
                 return leaving;
             }
             let size = match stored.oldest_size {
@@ -186,6 +189,9 @@ impl Journal {
         let Some(stored) = self.zones().get(apex).cloned() else {
             return;
         };
+        if version.seq > stored.announced().seq {
+            return;
+        }
         let limit = SNAPSHOT_MIN_OCTETS.max(stored.head.base.octets / 2);
         let old = codec::zone_key(SNAPSHOT, stored.id);
         let busy = self.jobs.iter().any(|job| job.id == stored.id)
@@ -394,6 +400,12 @@ impl Journal {
         let mut batch = Batch::default();
         for key in &keys {
             batch.delete(key);
+        }
+        if stored.replica.is_some() {
+            let (low, high) = notes_range(stored.id, seq, seq);
+            for (key, _) in &self.store.range(&low, &high, usize::MAX)? {
+                batch.delete(key);
+            }
         }
         let limit = if keys.len() > 1 { usize::MAX } else { room };
         for (key, _) in &self.store.range(&low, &high, limit)? {

@@ -6,6 +6,7 @@
 //! serial must be above all that were announced.
 
 mod disk;
+mod replicas;
 mod trace;
 
 use std::path::PathBuf;
@@ -118,8 +119,19 @@ fn recording() -> Option<&'static Recording> {
     RECORDING.get_or_init(record).as_ref()
 }
 
-/// Lives once under strace and once without, to know what is true.
-fn record() -> Option<Recording> {
+/// What strace wrote of a life.
+struct Traced {
+    /// The state folder.
+    dir: PathBuf,
+    /// The calls, in the order in which they began.
+    calls: Vec<Call>,
+    /// What the process said, each with the line from which on it was said.
+    lines: Vec<(usize, String)>,
+}
+
+/// Runs a test of this binary under strace, which lives in a folder that it is given; nothing where strace was declared
+/// missing.
+fn traced(test: &str) -> Option<Traced> {
     let missing = std::env::var("ZW_MISSING").unwrap_or_default();
     if missing.split(',').any(|kind| kind == "strace") {
         eprintln!("NOT RUN: ZW_MISSING declares strace missing");
@@ -149,7 +161,7 @@ fn record() -> Option<Recording> {
         .arg("-o")
         .arg(&out)
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", CHILD_TEST, "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(CHILD, &folder_path)
         .env("ZW_SEED", seed().to_string())
         .output()
@@ -163,6 +175,12 @@ fn record() -> Option<Recording> {
     );
     let text = std::fs::read_to_string(&out).unwrap();
     let (calls, lines) = trace::read(&text, &dir, &told);
+    Some(Traced { dir, calls, lines })
+}
+
+/// Lives once under strace and once without, to know what is true.
+fn record() -> Option<Recording> {
+    let Traced { dir, calls, lines } = traced(CHILD_TEST)?;
     let mut truth = BTreeMap::new();
     let mut order = Vec::new();
     let aside = TempDir::new().unwrap();
