@@ -104,10 +104,10 @@ impl HandClock {
 #[cfg(any(test, feature = "testing"))]
 impl Clock for HandClock {
     fn now(&self) -> Instant {
-        self.start + std::time::Duration::from_secs(self.gone())
+        self.start + Duration::from_secs(self.gone())
     }
 
     fn wall(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(self.wall + self.gone())
+        SystemTime::UNIX_EPOCH + Duration::from_secs(self.wall + self.gone())
     }
 }

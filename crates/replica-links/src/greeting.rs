@@ -68,3 +68,6 @@ pub(crate) async fn ask_all(shared: &Shared, roster: &dyn Roster, question: Ques
         is_complete,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,15 @@ pub struct LeaseEdge {
     state: Mutex<State>,
 }
 
+/// Where a Lease comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The answer to a request.
+    Request,
+    /// The watch, which may be late.
+    Watch,
+}
+
 /// What is remembered between calls.
 #[derive(Debug, Default)]
 struct State {
@@ -55,7 +64,7 @@ impl LeaseEdge {
                 self.client.create(self.lease(&record, &base)).await
             }
         };
-        match outcome.map(|object| self.read(object)) {
+        match outcome.map(|object| self.read(object, Origin::Request)) {
             Ok(Some(seen)) if is_read => Answer::Read(seen),
             Ok(Some(seen)) => Answer::Written(seen),
             Ok(None) => Answer::Failed,
@@ -71,15 +80,14 @@ impl LeaseEdge {
     /// Gives what the watch has, as long as it is polled.
     pub async fn follow(&self, mut take: impl FnMut(Seen)) {
         let follow = |object| {
-            if let Some(seen) = self.read(object) {
+            if let Some(seen) = self.read(object, Origin::Watch) {
                 take(seen);
             }
         };
         self.client.follow(follow).await;
     }
 
-    /// The Lease with this version, as far as it is known. A write to a version that is not the last known one is about to be
-    /// refused.
+    /// The Lease with this version, as far as it is known. If the last known one has another version, the write is about to be refused.
     fn base(&self, version: String) -> LeaseObject {
         let last = self.state().last.clone();
         if last.resource_version == version {
@@ -102,12 +110,14 @@ impl LeaseEdge {
     }
 
     /// What the API server gave; `None` if it cannot be read.
-    fn read(&self, object: LeaseObject) -> Option<Seen> {
+    fn read(&self, object: LeaseObject, from: Origin) -> Option<Seen> {
         let read = annotations::read(&object);
         let mut state = self.state();
         match read {
             Ok(seen) => {
-                state.last = object;
+                if from == Origin::Request || object.is_newer_than(&state.last) {
+                    state.last = object;
+                }
                 state.unreadable = None;
                 Some(seen)
             }

@@ -6,7 +6,8 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use std::io;
 
-/// Knows the replicas that exist, leading or not, in sync or not.
+/// Knows the replicas that exist, leading or not, in sync or not: in a cluster the pods of a headless Service with
+/// `publishNotReadyAddresses`. Its EndpointSlices have them. Its name is of no use to a cluster's own DNS.
 pub trait Roster: fmt::Debug + Send + Sync {
     /// The addresses of all replicas. The own one may be among them.
     ///
@@ -23,25 +24,5 @@ impl Roster for FixedRoster {
     fn addresses(&self) -> BoxFuture<'_, io::Result<Vec<String>>> {
         let addresses = self.0.clone();
         async move { Ok(addresses) }.boxed()
-    }
-}
-
-/// The addresses of a name: with a headless Service that has `publishNotReadyAddresses` they are those of all pods. It is asked each
-/// time, by the system's resolver.
-#[derive(Debug, Clone)]
-pub struct ServiceRoster {
-    /// The name of the Service.
-    pub name: String,
-    /// The port on which replicas listen.
-    pub port: u16,
-}
-
-impl Roster for ServiceRoster {
-    fn addresses(&self) -> BoxFuture<'_, io::Result<Vec<String>>> {
-        async move {
-            let found = tokio::net::lookup_host((&*self.name, self.port)).await?;
-            Ok(found.map(|it| it.to_string()).collect())
-        }
-        .boxed()
     }
 }

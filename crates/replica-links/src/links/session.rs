@@ -47,6 +47,9 @@ where
     };
     match end {
         Ok(()) => tracing::debug!(link, "a link of replicas was closed"),
+        Err(error @ LinkError::Format(_)) => {
+            tracing::warn!(link, %error, "a link of replicas was closed");
+        }
         Err(error) => tracing::debug!(link, %error, "a link of replicas broke"),
     }
     // The loop may have ended.

@@ -17,7 +17,7 @@ use std::io;
 use std::time::Duration;
 
 use super::*;
-use crate::format::{ANSWER_BYTES, FORMAT, Opening, Purpose, take_answer};
+use crate::format::{ANSWER_BYTES, FORMAT, Opening, Purpose, encode_frame, take_answer};
 use crate::testing::{Authority, soon};
 
 const NAME: &str = "replicas.example";
@@ -298,4 +298,58 @@ async fn links_handshakes_and_waiting_frames_have_limits() {
     let ended =
         async { while !matches!(follower.event().await, LinkEvent::Closed(it) if it == own) {} };
     soon("the follower learns it", ended).await;
+}
+
+/// One link without TLS, and the other end of its stream.
+fn bare(limits: LinkLimits) -> (Side, LinkHandle, tokio::io::DuplexStream) {
+    let identity = Identity::new(&Authority::new().material(NAME), NAME).expect("it is usable");
+    let (sender, events) = mpsc::channel(64);
+    let shared = Arc::new(Shared::new(Arc::new(identity), limits, sender));
+    let (stream, far) = tokio::io::duplex(1 << 20);
+    let (handle, queue) = session::queue(&shared);
+    let mut tasks = JoinSet::new();
+    let running = Arc::clone(&shared);
+    tasks.spawn(async move { session::run(&running, 1, stream, queue).await });
+    let side = Side {
+        shared,
+        events,
+        address: String::new(),
+        tasks,
+    };
+    (side, handle, far)
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_large_frame_arrives_slowly_the_peer_counts_as_alive() {
+    let (mut side, _handle, mut far) = bare(LinkLimits::default());
+    let snapshot = frame(Body::Snapshot(Snapshot {
+        zone: name("a."),
+        tip: Tip::NONE,
+        payload: vec![7; 10_000].into(),
+    }));
+    let encoded = encode_frame(&snapshot).expect("it is within the limits");
+    far.write_all(&encoded.start).await.expect("it is read");
+    for part in encoded.payload.chunks(1000) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        far.write_all(part).await.expect("it is read");
+        let last = part.as_ptr_range().end == encoded.payload.as_ptr_range().end;
+        assert_eq!(side.frame(1).await, frame(Body::Ping));
+        if last {
+            assert_eq!(side.frame(1).await, snapshot);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_without_frames_or_with_bytes_that_are_none_is_closed() {
+    let (mut side, _handle, far) = bare(LinkLimits::default());
+    let begin = tokio::time::Instant::now();
+    assert!(matches!(side.event().await, LinkEvent::Closed(1)));
+    assert_eq!(begin.elapsed().as_secs(), 10);
+    drop(far);
+    let (mut side, _handle, mut far) = bare(LinkLimits::default());
+    far.write_all(&[0, 0, 0, 1, 0, 0, 0, 0, 99])
+        .await
+        .expect("it is read");
+    assert!(matches!(side.event().await, LinkEvent::Closed(1)));
 }

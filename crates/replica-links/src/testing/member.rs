@@ -146,6 +146,13 @@ impl Host for TestHost {
     }
 }
 
+/// Proves at once what is asked for.
+async fn prove(handle: Handle, mut epochs: mpsc::UnboundedReceiver<Epoch>) {
+    while let Some(epoch) = epochs.recv().await {
+        handle.proven(epoch, BTreeMap::new()).await.ok();
+    }
+}
+
 /// Waits for at most a minute.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let done = timeout(PATIENCE, future).await;
@@ -188,10 +195,12 @@ impl Installation {
 
     /// Starts a replica with a journal.
     pub async fn start(&self, id: &str, journal: &MemoryJournal) -> Member {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await;
-        let listener = listener.unwrap();
-        let address = listener.address().unwrap().to_string();
-        self.addresses.lock().unwrap().push(address.clone());
+        let role = self.lease_role().await;
+        self.start_as(id, journal, role).await
+    }
+
+    /// The role that the Lease gives.
+    pub async fn lease_role(&self) -> Role {
         let client = LeaseClient::open(
             self.auth.clone(),
             self.lease.clone(),
@@ -200,9 +209,31 @@ impl Installation {
         let client = client.await.unwrap();
         let clock = Arc::new(SystemClock);
         let lease = LeaseEdge::new(client, clock, self.settings.lease_duration);
+        Role::Lease(lease)
+    }
+
+    /// Starts a replica with a journal and a role.
+    pub async fn start_as(&self, id: &str, journal: &MemoryJournal, role: Role) -> Member {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await;
+        let listener = listener.unwrap();
+        let address = listener.address().unwrap().to_string();
+        self.start_at(id, journal, role, listener, address)
+    }
+
+    /// Starts a replica that the others reach at this address.
+    #[must_use]
+    pub fn start_at(
+        &self,
+        id: &str,
+        journal: &MemoryJournal,
+        role: Role,
+        listener: Listener,
+        address: String,
+    ) -> Member {
+        self.addresses.lock().unwrap().push(address.clone());
         let (chains, vow) = journal.open(&self.zones);
         let log = Arc::new(Log::default());
-        let (proofs, mut to_prove) = mpsc::unbounded_channel();
+        let (proofs, to_prove) = mpsc::unbounded_channel();
         let id = ReplicaId::from(id);
         let parts = Parts {
             me: id.clone(),
@@ -210,7 +241,7 @@ impl Installation {
             chains,
             vow,
             settings: self.settings.clone(),
-            role: Role::Lease(lease),
+            role,
             clocks: Arc::new(SystemClocks::new()),
             host: TestHost {
                 log: Arc::clone(&log),
@@ -230,12 +261,7 @@ impl Installation {
         let run = driver.run(cancel.clone());
         running.spawn(async move { run.await.err() });
         let mut prover = JoinSet::new();
-        let proving = handle.clone();
-        prover.spawn(async move {
-            while let Some(epoch) = to_prove.recv().await {
-                proving.proven(epoch, BTreeMap::new()).await.ok();
-            }
-        });
+        prover.spawn(prove(handle.clone(), to_prove));
         Member {
             id,
             address,

@@ -145,6 +145,11 @@ impl Api {
         self.state().is_away = is_away;
     }
 
+    /// Gives the watchers a Lease that is an old one.
+    pub(crate) fn repeat(&self, lease: &Value) {
+        self.state().tell("MODIFIED", lease);
+    }
+
     /// Ends all watches.
     pub(crate) fn end_watches(&self) {
         self.state().watchers.clear();

@@ -1,16 +1,23 @@
 //! Tests of whole replicas: election, replication, failover, handover.
 
-use dns::Name;
 use dns::testing::name;
+use dns::{Name, Serial};
+use kubernetes::source::api_server::Auth;
 use replicas::chain::{Epoch, Tip};
+use replicas::fixed::FixedRole;
 use replicas::lease::Loss;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use super::api::Api;
-use crate::driver::{DriverError, Refused};
+use crate::driver::{DriverError, Gone, Refused, Role};
+use crate::links::Listener;
 use crate::testing::{Installation, Member, MemoryJournal, Told};
 
 /// Three replicas with a leader, all in sync.
@@ -246,4 +253,158 @@ async fn a_replica_whose_sync_fails_ends() {
     let error = alone.ended().await;
     assert!(matches!(error, Some(DriverError::Disk(_))), "{error:?}");
     assert!(journal.versions(&name("a.")).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_changes_waits_for_the_ceiling_and_goes_on() {
+    let three = three().await;
+    let zone = three.installation.zones[0].clone();
+    // More than the reserve of the ceiling.
+    let count = 400;
+    let begin = tokio::time::Instant::now();
+    let newest = publish_many(&three.leader, std::slice::from_ref(&zone), count).await;
+    println!("{count} versions in {} ms", begin.elapsed().as_millis());
+    let tip = newest[&zone];
+    assert_eq!(tip.seq, u64::from(count));
+    for member in &three.followers {
+        member.until_shown(&zone, tip).await;
+    }
+    let lease = three.api.lease().expect("it is there");
+    let ceiling = lease["metadata"]["annotations"]["zonewright.dev/ceiling"].as_str();
+    let ceiling: u32 = ceiling
+        .and_then(|it| it.parse().ok())
+        .expect("it is a number");
+    assert!(
+        !tip.serial.is_after(Serial::decode(ceiling)),
+        "{tip:?} {ceiling}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_was_restarted_leads_again_at_once_in_a_new_epoch() {
+    let three = three().await;
+    let zones = three.installation.zones.clone();
+    let newest = publish_many(&three.leader, &zones, 3).await;
+    three.installation.forget(&three.leader);
+    let journal = three.leader.journal.clone();
+    three.leader.kill().await;
+    let begin = tokio::time::Instant::now();
+    let again = three.installation.start("a", &journal).await;
+    let epoch = again.until_leading(three.epoch).await;
+    let took = begin.elapsed();
+    println!("leads again after {} ms", took.as_millis());
+    assert!(epoch > three.epoch && took < three.installation.settings.lease_duration);
+    let tip = again.publish(&zones[0], b"after").await.expect("it leads");
+    assert!(tip.serial.is_after(newest[&zones[0]].serial));
+    for member in &three.followers {
+        member.until_shown(&zones[0], tip).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fixed_roles_need_no_api_server_and_a_follower_finds_the_epoch_by_itself() {
+    let nowhere = Auth::Endpoint {
+        url: "http://127.0.0.1:1".to_owned(),
+        tls: None,
+    };
+    let installation = Installation::new(nowhere);
+    let zone = installation.zones[0].clone();
+    let journal = MemoryJournal::default();
+    for start in 1..=2_u8 {
+        let primary = Role::Fixed(FixedRole::Primary);
+        let primary = installation.start_as("p", &journal, primary).await;
+        let epoch = primary.until_leading(Epoch(0)).await;
+        assert_eq!(epoch, Epoch(start.into()));
+        let role = FixedRole::Follow(primary.address.clone());
+        let follower = MemoryJournal::default();
+        let follower = installation
+            .start_as("f", &follower, Role::Fixed(role))
+            .await;
+        primary.until_in_sync(2).await;
+        let tip = primary.publish(&zone, &[start]).await.expect("it leads");
+        follower.until_shown(&zone, tip).await;
+        assert_eq!(follower.journal.versions(&zone), journal.versions(&zone));
+        installation.forget(&follower);
+        installation.forget(&primary);
+        assert!(follower.end().await.is_none() && primary.end().await.is_none());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_has_ended_says_so() {
+    let api = Api::start().await;
+    let installation = Installation::new(api.auth());
+    let alone = installation.start("a", &MemoryJournal::default()).await;
+    alone.until_leading(Epoch(0)).await;
+    let handle = alone.handle.clone();
+    assert!(alone.end().await.is_none());
+    assert_eq!(handle.leave().await, Err(Gone));
+    assert_eq!(handle.permit(name("a.")).await, Err(Refused::Gone(Gone)));
+}
+
+/// Bytes a second of the slow network.
+const RATE: usize = 2 << 20;
+
+/// Forwards connections; what comes back from the target is slow.
+async fn slow_proxy(listener: TcpListener, target: String) {
+    let mut connections = JoinSet::new();
+    while let Ok((near, _)) = listener.accept().await {
+        let target = target.clone();
+        connections.spawn(async move {
+            let far = TcpStream::connect(target).await?;
+            let (mut from_near, mut to_near) = near.into_split();
+            let (mut from_far, mut to_far) = far.into_split();
+            let slow = async {
+                let mut bytes = vec![0; RATE / 20];
+                loop {
+                    let count = from_far.read(&mut bytes).await?;
+                    if count == 0 {
+                        return io::Result::Ok(());
+                    }
+                    let micros = count * 1_000_000 / RATE;
+                    let wait = Duration::from_micros(micros.try_into().expect("it is short"));
+                    tokio::time::sleep(wait).await;
+                    to_near.write_all(&bytes[..count]).await?;
+                }
+            };
+            tokio::select! {
+                end = slow => end,
+                end = tokio::io::copy(&mut from_near, &mut to_far) => end.map(drop),
+            }
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_that_takes_longer_than_the_patience_of_a_follower_arrives() {
+    let api = Api::start().await;
+    let installation = Installation::new(api.auth());
+    let listener = Listener::bind("127.0.0.1:0".parse().expect("an address")).await;
+    let listener = listener.expect("a port is free");
+    let target = listener.address().expect("it is bound").to_string();
+    let front = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port is free");
+    let address = front.local_addr().expect("it is bound").to_string();
+    let mut proxies = JoinSet::new();
+    proxies.spawn(slow_proxy(front, target));
+    let role = installation.lease_role().await;
+    let journal = MemoryJournal::default();
+    let leader = installation.start_at("a", &journal, role, listener, address);
+    leader.until_leading(Epoch(0)).await;
+    let zone = name("a.");
+    // Four seconds; a follower gives up after two without a frame.
+    let tip = leader
+        .publish(&zone, &vec![7; 4 * RATE])
+        .await
+        .expect("it leads");
+    let begin = tokio::time::Instant::now();
+    let follower = installation.start("b", &MemoryJournal::default()).await;
+    follower.until_shown(&zone, tip).await;
+    let took = begin.elapsed();
+    assert!(
+        took > Duration::from_secs(3) && took < Duration::from_secs(20),
+        "{took:?}"
+    );
+    leader.until_in_sync(2).await;
 }

@@ -130,3 +130,29 @@ async fn the_watch_gives_each_change_and_is_opened_again() {
     }
     assert!(api.counts()["WATCH 200"] >= 3);
 }
+
+#[tokio::test]
+async fn a_watch_that_is_late_does_not_make_a_renewal_forget_labels() {
+    let api = Api::start().await;
+    let a = Arc::new(edge(&api).await);
+    let first = written(a.call(Call::Create(record("a", 1))).await);
+    let old = api.lease().expect("it is there");
+    api.edit(|lease| lease["metadata"]["labels"]["team"] = json!("dns"));
+    let (sender, mut seen) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    let watching = Arc::clone(&a);
+    tasks.spawn(async move {
+        watching
+            .follow(|it| sender.send(it).expect("the test waits"))
+            .await;
+    });
+    let now = soon("the watch begins", seen.recv()).await;
+    let now = now.expect("it watches");
+    assert_ne!(now.version, first.version);
+    api.repeat(&old);
+    let late = soon("the watch is late", seen.recv()).await;
+    assert_eq!(late, Some(first));
+    written(a.call(put(&now.version, record("a", 1))).await);
+    let lease = api.lease().expect("it is there");
+    assert_eq!(lease["metadata"]["labels"]["team"], "dns");
+}

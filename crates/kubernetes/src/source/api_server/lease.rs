@@ -263,6 +263,14 @@ impl LeaseClient {
 }
 
 impl LeaseObject {
+    /// Whether its version comes after that of another state of the same Lease. Versions of one kind can be compared as numbers; one
+    /// that is none is not newer.
+    #[must_use]
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        let number = |it: &Self| it.resource_version.parse::<u64>().unwrap_or_default();
+        number(self) > number(other)
+    }
+
     /// As the API has it.
     fn into_lease(self, name: &LeaseName) -> Lease {
         let some = |text: String| (!text.is_empty()).then_some(text);
