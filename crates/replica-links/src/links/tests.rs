@@ -5,8 +5,6 @@ use replicas::chain::{ReplicaId, Snapshot, Tip};
 use replicas::frame::Body;
 use replicas::knowledge::Vow;
 use rustls::ClientConfig;
-use rustls::client::ResolvesClientCert;
-use rustls::sign::CertifiedKey;
 use server::MutualTls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -181,10 +179,8 @@ async fn a_peer_with_a_certificate_of_another_authority_or_of_another_name_or_no
     assert!(opened(&address, tls.client.clone()).await.is_err());
     leader.refused(2).await;
     // No certificate.
-    let roots = tls.client.clone();
-    let mut without = (*roots).clone();
-    without.client_auth_cert_resolver = Arc::new(NoCertificate);
-    assert!(opened(&address, Arc::new(without)).await.is_err());
+    let without = authority.client_without_certificate(b"zonewright-replica");
+    assert!(opened(&address, without).await.is_err());
     leader.refused(3).await;
     // No TLS at all.
     let mut plain = TcpStream::connect(&address).await.expect("it listens");
@@ -203,19 +199,6 @@ async fn a_peer_with_a_certificate_of_another_authority_or_of_another_name_or_no
     let error = ask(&follower.shared, &fake.address, 1, Epoch(1)).await;
     assert!(error.is_err());
     assert_eq!(fake.shared.stats.full.load(Ordering::Relaxed), 0);
-}
-
-#[derive(Debug)]
-struct NoCertificate;
-
-impl ResolvesClientCert for NoCertificate {
-    fn resolve(&self, _: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        None
-    }
-
-    fn has_certs(&self) -> bool {
-        false
-    }
 }
 
 /// The first exchange with these settings.

@@ -1,7 +1,12 @@
 //! An authority whose certificates replicas have.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use server::{TlsClients, TlsMaterial};
+
+use std::sync::Arc;
 
 /// An authority, made for one test.
 #[derive(Debug)]
@@ -45,5 +50,20 @@ impl Authority {
                 is_required: true,
             }),
         }
+    }
+    /// A client that trusts this authority and has no certificate.
+    #[must_use]
+    pub fn client_without_certificate(&self, token: &[u8]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap();
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![token.to_vec()];
+        Arc::new(config)
     }
 }

@@ -136,7 +136,7 @@ impl Api {
         state.write(lease, "MODIFIED");
     }
 
-    pub(crate) fn lease(&self) -> Option<Value> {
+    pub(crate) fn current_lease(&self) -> Option<Value> {
         self.state().lease.clone()
     }
 

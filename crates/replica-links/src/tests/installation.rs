@@ -188,7 +188,7 @@ async fn a_lease_that_was_deleted_is_made_again_from_what_the_disks_know() {
     members.push(three.leader);
     let (leader, epoch, others) = first_to_lead(members, three.epoch).await;
     assert!(epoch > three.epoch);
-    let lease = three.api.lease().expect("it is there again");
+    let lease = three.api.current_lease().expect("it is there again");
     assert_eq!(lease["metadata"]["uid"], json!("uid-2"));
     for (zone, before) in &newest {
         let tip = leader.publish(zone, b"after").await.expect("it leads");
@@ -269,7 +269,7 @@ async fn a_burst_of_changes_waits_for_the_ceiling_and_goes_on() {
     for member in &three.followers {
         member.until_shown(&zone, tip).await;
     }
-    let lease = three.api.lease().expect("it is there");
+    let lease = three.api.current_lease().expect("it is there");
     let ceiling = lease["metadata"]["annotations"]["zonewright.dev/ceiling"].as_str();
     let ceiling: u32 = ceiling
         .and_then(|it| it.parse().ok())

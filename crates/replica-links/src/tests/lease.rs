@@ -85,7 +85,7 @@ async fn labels_of_others_survive_a_renewal_and_unreadable_annotations_are_a_fai
         panic!("the Lease is there");
     };
     written(a.call(put(&seen.version, record("a", 1))).await);
-    let lease = api.lease().expect("it is there");
+    let lease = api.current_lease().expect("it is there");
     assert_eq!(lease["metadata"]["labels"]["team"], "dns");
     assert_eq!(lease["spec"]["holderIdentity"], "a");
 
@@ -136,7 +136,7 @@ async fn a_watch_that_is_late_does_not_make_a_renewal_forget_labels() {
     let api = Api::start().await;
     let a = Arc::new(edge(&api).await);
     let first = written(a.call(Call::Create(record("a", 1))).await);
-    let old = api.lease().expect("it is there");
+    let old = api.current_lease().expect("it is there");
     api.edit(|lease| lease["metadata"]["labels"]["team"] = json!("dns"));
     let (sender, mut seen) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
@@ -153,6 +153,6 @@ async fn a_watch_that_is_late_does_not_make_a_renewal_forget_labels() {
     let late = soon("the watch is late", seen.recv()).await;
     assert_eq!(late, Some(first));
     written(a.call(put(&now.version, record("a", 1))).await);
-    let lease = api.lease().expect("it is there");
+    let lease = api.current_lease().expect("it is there");
     assert_eq!(lease["metadata"]["labels"]["team"], "dns");
 }
