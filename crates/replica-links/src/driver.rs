@@ -51,7 +51,7 @@ const ANSWERS: usize = 64;
 #[derive(Debug)]
 pub enum Role {
     /// The Lease.
-    Lease(LeaseEdge),
+    Lease(Arc<LeaseEdge>),
     /// The configuration.
     Fixed(FixedRole),
 }
@@ -190,7 +190,7 @@ impl<H: Host> Driver<H> {
             settings.clone(),
         );
         let lease = match parts.role {
-            Role::Lease(lease) => Some(Arc::new(lease)),
+            Role::Lease(lease) => Some(lease),
             Role::Fixed(role) => {
                 replica = replica.with_fixed_role(role);
                 None
@@ -533,3 +533,6 @@ impl Inbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,21 @@ pub(crate) struct LinkHandle {
 }
 
 impl LinkHandle {
+    /// A handle with room for so many frames, and what is sent by it.
+    #[cfg(test)]
+    pub(crate) fn with_room(frames: usize) -> (Self, mpsc::Receiver<Frame>) {
+        let (sender, sent) = mpsc::channel(frames);
+        let stop = CancellationToken::new();
+        let frames = sender;
+        (Self { frames, stop }, sent)
+    }
+
+    /// What ends the link at once.
+    #[cfg(test)]
+    pub(crate) fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     /// Queues a frame. If there is no room, or the link has ended, it is closed at once and `false` comes back.
     pub(crate) fn send(&self, frame: Frame) -> bool {
         let is_sent = self.frames.try_send(frame).is_ok();

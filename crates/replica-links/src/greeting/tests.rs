@@ -64,17 +64,17 @@ async fn a_question_is_complete_when_each_other_replica_answered() {
             epoch: Epoch(2),
             wait: Duration::from_millis(700),
         };
-        match ask_all(&shared, &roster, question).await {
-            Event::Greeted {
-                token: 7,
-                answers,
-                is_complete,
-            } => {
-                let names = answers.iter().map(|it| it.replica.to_string());
-                (names.collect::<Vec<String>>(), is_complete)
-            }
-            event => panic!("{event:?}"),
-        }
+        let event = ask_all(&shared, &roster, question).await;
+        let Event::Greeted {
+            token: 7,
+            answers,
+            is_complete,
+        } = event
+        else {
+            panic!("no answers came: {event:?}");
+        };
+        let names = answers.iter().map(|it| it.replica.to_string());
+        (names.collect::<Vec<String>>(), is_complete)
     };
     let (none, b) = (Vec::<String>::new(), vec!["b".to_owned()]);
     assert_eq!(asked(&[]).await, (none.clone(), true));

@@ -58,24 +58,25 @@ impl Side {
     }
 
     async fn accepted(&mut self) -> (LinkId, LinkHandle) {
-        match self.event().await {
-            LinkEvent::Accepted(link, handle) => (link, handle),
-            other => panic!("{other:?}"),
-        }
+        let LinkEvent::Accepted(link, handle) = self.event().await else {
+            panic!("no link was accepted");
+        };
+        (link, handle)
     }
 
     async fn connected(&mut self) -> (LinkId, LinkHandle) {
-        match self.event().await {
-            LinkEvent::Connected(1, link, handle) => (link, handle),
-            other => panic!("{other:?}"),
-        }
+        let LinkEvent::Connected(1, link, handle) = self.event().await else {
+            panic!("no link was opened");
+        };
+        (link, handle)
     }
 
     async fn frame(&mut self, on: LinkId) -> Frame {
-        match self.event().await {
-            LinkEvent::Frame(link, frame) if link == on => frame,
-            other => panic!("{other:?}"),
-        }
+        let LinkEvent::Frame(link, frame) = self.event().await else {
+            panic!("no frame came");
+        };
+        assert_eq!(link, on);
+        frame
     }
 
     /// Waits until this many connections were refused for want of a certificate.
@@ -155,10 +156,10 @@ async fn a_question_is_answered_with_what_the_other_side_knows() {
     let address = other.address.clone();
     let asking = ask(&asker.shared, &address, 77, Epoch(5));
     let answering = async {
-        match other.event().await {
-            LinkEvent::Question(Epoch(5), reply) => reply.send(known.clone()).expect("it waits"),
-            event => panic!("{event:?}"),
-        }
+        let LinkEvent::Question(Epoch(5), reply) = other.event().await else {
+            panic!("no question came");
+        };
+        reply.send(known.clone()).expect("it waits");
     };
     let (answer, ()) = soon("an answer", async { tokio::join!(asking, answering) }).await;
     assert_eq!(answer.expect("there is an answer"), known);

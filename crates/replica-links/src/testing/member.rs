@@ -209,7 +209,7 @@ impl Installation {
         let client = client.await.unwrap();
         let clock = Arc::new(SystemClock);
         let lease = LeaseEdge::new(client, clock, self.settings.lease_duration);
-        Role::Lease(lease)
+        Role::Lease(Arc::new(lease))
     }
 
     /// Starts a replica with a journal and a role.

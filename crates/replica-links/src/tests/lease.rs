@@ -42,10 +42,10 @@ fn put(version: &str, record: Record) -> Call {
 
 /// The Lease of an answer to a write.
 fn written(answer: Answer) -> Seen {
-    match answer {
-        Answer::Written(seen) => seen,
-        other => panic!("{other:?}"),
-    }
+    let Answer::Written(seen) = answer else {
+        panic!("it was not written: {answer:?}");
+    };
+    seen
 }
 
 #[tokio::test]
