@@ -25,6 +25,7 @@ mod cluster_manual;
 mod cluster_notes;
 mod cluster_options;
 mod cluster_reload;
+mod cluster_replicas;
 mod cluster_story;
 mod compare;
 mod compare_autopath;

@@ -1,7 +1,7 @@
 //! The clock as an argument: only this file reads the machine's clock.
 
 use std::fmt;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
@@ -29,6 +29,19 @@ impl Clock for SystemClock {
     fn wall(&self) -> SystemTime {
         SystemTime::now()
     }
+}
+
+/// The time since the machine started, `CLOCK_BOOTTIME`. Unlike [`Instant`] it includes the time in which the machine slept, so a lease
+/// that ended meanwhile has ended.
+#[must_use]
+pub fn boottime() -> Duration {
+    // Only Linux stops its monotonic clock in a sleep and has another one.
+    #[cfg(target_os = "linux")]
+    let clock = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(clock);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Milliseconds since 1970 UTC.
@@ -91,10 +104,10 @@ impl HandClock {
 #[cfg(any(test, feature = "testing"))]
 impl Clock for HandClock {
     fn now(&self) -> Instant {
-        self.start + std::time::Duration::from_secs(self.gone())
+        self.start + Duration::from_secs(self.gone())
     }
 
     fn wall(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(self.wall + self.gone())
+        SystemTime::UNIX_EPOCH + Duration::from_secs(self.wall + self.gone())
     }
 }

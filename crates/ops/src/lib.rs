@@ -21,7 +21,7 @@ pub use background::{
 };
 #[cfg(any(test, feature = "testing"))]
 pub use clock::HandClock;
-pub use clock::{Clock, SystemClock, TimeText, millis};
+pub use clock::{Clock, SystemClock, TimeText, boottime, millis};
 pub use metrics::{HandlerMetrics, RequestMetrics};
 pub use panics::{catch_panic, panic_text};
 pub use places::{Place, PlaceLimits, Places, Usage, source_of};

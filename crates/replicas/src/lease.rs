@@ -227,6 +227,13 @@ impl Lease {
         self.outstanding.is_some()
     }
 
+    /// Whether a call that would make this replica the holder is not answered yet.
+    #[must_use]
+    pub fn is_acquiring(&self) -> bool {
+        let purpose = self.outstanding.as_ref().map(|it| &it.purpose);
+        purpose.is_some_and(|it| matches!(it, Purpose::Acquire(_)))
+    }
+
     /// Calls that failed.
     #[must_use]
     pub const fn failures(&self) -> u64 {

@@ -48,8 +48,8 @@
 //!
 //! For [`replica::Action::Lease`] the edge makes one HTTP request, without retries, without a cache, and ends it after
 //! [`settings::Settings::call_timeout`]. GET is sent without `resourceVersion`, so that it is answered from the quorum. PUT carries the
-//! `resourceVersion` that the call names; a Lease that was made again has another one, so the uid need not be
-//! compared by the API server. 404, 409 and everything else are the three failures of [`lease::Answer`]. An answer that comes too late may be given or dropped.
+//! `resourceVersion` that the call names, and the uid of the Lease that had it: if there is no Lease, the API server creates one by a PUT without a uid, whatever
+//! `resourceVersion` it carries. With the uid it answers 409. 404, 409 and everything else are the three failures of [`lease::Answer`]. An answer that comes too late may be given or dropped.
 //!
 //! - [`record::Record`] is written whole: holder, `leaseTransitions` and times in `spec`, the rest as annotations. A Lease whose annotations cannot be
 //!   read is answered as [`lease::Answer::Failed`]: it was written by hand, and only an operator knows what it means.
@@ -83,7 +83,9 @@
 //!
 //! TLS 1.3 with certificates on both sides. A link delivers frames in order and unchanged or not at all. Numbers of links are never used
 //! again while the process lives. [`replica::Action::Connect`] is answered by [`replica::Event::Connected`] or by
-//! [`replica::Event::Closed`] with `None`, within two seconds. [`replica::Event::Closed`] is the last event of a link that the other end or the
+//! [`replica::Event::Closed`] with `None`, within two seconds. A later one replaces one that is not answered yet, because the answers do not
+//! say which it was. A frame may take longer to arrive than a follower waits for one: meanwhile the edge gives
+//! [`frame::Body::Ping`]s with its epoch. [`replica::Event::Closed`] is the last event of a link that the other end or the
 //! network closed; after [`replica::Action::Close`] no event of the link comes. [`leader::Leader`] bounds the bytes on the way to a
 //! follower, not the number of links: the edge does that.
 //!
@@ -106,6 +108,10 @@
 //! the hashes, [`replica::Event::Propose`]. The gate judges the first one as after a restart. With `must_publish` each zone gets a version, even with the
 //! same content. A version becomes visible by [`replica::Action::Show`] alone, on leader and followers. NOTIFY is sent for
 //! [`replica::Action::Notify`] alone. Gate, holds and renders of a step that was declined are taken back.
+//!
+//! ## The end
+//!
+//! After [`replica::Event::Leave`] the loop goes on until [`replica::Replica::has_left`] is true. Then the Lease is released, or was not held.
 //!
 //! # Not here
 //!

@@ -266,6 +266,12 @@ impl Replica {
         })
     }
 
+    /// Whether it was told to leave and holds no Lease any more, nor is about to get one: the process may end.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.is_leaving && self.term.is_none() && !self.lease.is_acquiring()
+    }
+
     /// What is durable of each zone.
     #[must_use]
     pub const fn chains(&self) -> &Chains {

@@ -53,5 +53,5 @@ pub use settings::{Settings, StreamLimits, TcpSettings};
 pub use shared::Identity;
 pub use stats::{Count, RCODES, Stats};
 pub use synthesized::{Synthesized, SynthesizedNames};
-pub use tls::{TlsClients, TlsError, TlsIdentity, TlsMaterial};
+pub use tls::{MutualTls, TlsClients, TlsError, TlsIdentity, TlsMaterial};
 pub use zones::{Beside, BlockZones};

@@ -21,7 +21,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{CertificateError, RootCertStore, ServerConfig};
+use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -86,6 +86,50 @@ pub enum TlsError {
     /// Clients cannot be verified.
     #[error("the CA or CRL file is not usable: {0}")]
     Verifier(#[source] rustls::server::VerifierBuilderError),
+}
+
+/// Both sides' settings of connections between servers that have the same authorities.
+#[derive(Debug, Clone)]
+pub struct MutualTls {
+    /// For the side that accepts: a client without a certificate of these authorities is refused.
+    pub server: Arc<ServerConfig>,
+    /// For the side that connects: it shows its certificate, and the server needs one of these authorities.
+    pub client: Arc<ClientConfig>,
+}
+
+impl MutualTls {
+    /// TLS 1.3 with certificates on both sides and one ALPN token. No session is resumed.
+    ///
+    /// # Errors
+    /// [`TlsError`]; [`TlsError::Authority`] also when the material has no authorities.
+    pub fn new(material: &TlsMaterial, token: &[u8]) -> Result<Self, TlsError> {
+        let clients = material.clients.clone().ok_or(TlsError::Authority)?;
+        let roots = authorities(&clients.authorities)?;
+        let material = TlsMaterial {
+            clients: Some(TlsClients {
+                is_required: true,
+                ..clients
+            }),
+            ..material.clone()
+        };
+        let mut server = configure(&material)?;
+        server.alpn_protocols = vec![token.to_vec()];
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider has cipher suites for TLS 1.3")
+            .with_root_certificates(roots);
+        let (chain, key) = own_pair(&material)?;
+        let mut client = builder
+            .with_client_auth_cert(chain, key)
+            .map_err(TlsError::Pair)?;
+        client.alpn_protocols = vec![token.to_vec()];
+        client.resumption = rustls::client::Resumption::disabled();
+        Ok(Self {
+            server: Arc::new(server),
+            client: Arc::new(client),
+        })
+    }
 }
 
 /// The current TLS settings. They can be replaced; open connections continue with the old ones.
@@ -248,6 +292,24 @@ fn revoked(pem: &[u8]) -> Option<Vec<CertificateRevocationListDer<'static>>> {
     all.ok().filter(|all| !all.is_empty())
 }
 
+/// The authorities of a PEM file.
+fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(pem).ok_or(TlsError::Authority)? {
+        roots.add(authority).map_err(|_| TlsError::Authority)?;
+    }
+    Ok(roots)
+}
+
+/// Our certificates and their key.
+fn own_pair(
+    material: &TlsMaterial,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+    let chain = certificates(&material.certificates).ok_or(TlsError::Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;
+    Ok((chain, key))
+}
+
 /// The configuration for rustls, without ALPN tokens.
 fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
@@ -257,10 +319,7 @@ fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     let builder = match &material.clients {
         None => builder.with_no_client_auth(),
         Some(clients) => {
-            let mut roots = RootCertStore::empty();
-            for authority in certificates(&clients.authorities).ok_or(TlsError::Authority)? {
-                roots.add(authority).map_err(|_| TlsError::Authority)?;
-            }
+            let roots = authorities(&clients.authorities)?;
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
             let verifier = match &clients.revoked {
                 None => verifier,
@@ -276,8 +335,7 @@ fn configure(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
             builder.with_client_cert_verifier(verifier.build().map_err(TlsError::Verifier)?)
         }
     };
-    let chain = certificates(&material.certificates).ok_or(TlsError::Certificate)?;
-    let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;
+    let (chain, key) = own_pair(material)?;
     let mut config = builder
         .with_single_cert(chain, key)
         .map_err(TlsError::Pair)?;

@@ -25,6 +25,7 @@ mod backoff;
 mod config_map;
 mod connection;
 mod fault;
+pub mod lease;
 pub mod reviews;
 mod throttle;
 mod watch;

@@ -92,8 +92,8 @@ pub(super) fn with_digest(
     store: &dyn Entries,
     digest: &str,
 ) -> Result<Option<KeptCorefile>, StoreError> {
-    let all = read(store)?.into_iter().map(|(_, corefile)| corefile);
-    Ok(all.rev().find(|corefile| corefile.digest == digest))
+    let mut all = read(store)?.into_values().rev().flatten();
+    Ok(all.find(|corefile| corefile.digest == digest))
 }
 
 fn place() -> Place {
