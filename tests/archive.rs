@@ -435,6 +435,17 @@ impl<A: Archive> Archiving<A> {
             text.contains(&name) && text.contains("does not exist"),
             "{text}"
         );
+        // The versions of the other objects are answered for all the same.
+        for (serial, shown) in self.versions.iter().rev().take(usize::from(VERSIONS)) {
+            assert_eq!(self.show(*serial), *shown);
+        }
+        let newest = self.show(self.versions.last().unwrap().0);
+        let time = newest
+            .split([' ', ','])
+            .find(|word| word.ends_with('Z'))
+            .unwrap();
+        assert_eq!(self.ask(&["show", &format!("{ZONE}@{time}")]), newest);
+        self.ask(&["log", ZONE, "--since", time]);
         let shown = self.run(&["show", &format!("{ZONE}@{}", self.versions[0].0)]);
         let text = String::from_utf8_lossy(&shown.stderr).into_owned();
         assert_eq!(shown.status.code(), Some(1), "{text}");

@@ -126,7 +126,7 @@ pub use segment_objects::{ObjectPlace, Objects};
 pub use serial_floor::Lost;
 #[cfg(any(test, feature = "testing"))]
 pub use serial_search::find_serial;
-pub use serial_search::{SerialPlace, last_of};
+pub use serial_search::{SerialPlace, last_of_known};
 pub use state_files::check_files;
 pub use step_cache::StepCache;
 pub use store::{ArchiveError, ArchiveFault, StoreError};
