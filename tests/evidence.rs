@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use crate::support::evidence::{make_keys, run, said};
 use crate::support::needs::{self, zonewright};
 use crate::support::product::{START, Site};
+use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 /// A site with a history of `versions`, at most seven; the server is stopped.
@@ -635,6 +636,168 @@ fn the_python_checker_says_what_is_wrong_in_words() {
         assert_eq!(found, Some(code), "{args:?}: {text}");
         assert!(text.contains(want), "{args:?}: {text}");
     }
+}
+
+/// An export of a history, and what the Python checker says once its text was changed and the manifest made to fit.
+struct Forged {
+    site: Site,
+    good: String,
+    manifest: String,
+}
+
+impl Forged {
+    const FILE: &str = "out/cluster.local.ndjson";
+
+    fn new() -> Self {
+        let site = with_history(3);
+        site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+        let read = |file: &str| fs::read_to_string(site.path(file)).expect("it was written");
+        Self {
+            good: read(Self::FILE),
+            manifest: read("out/manifest.json"),
+            site,
+        }
+    }
+
+    fn check(&self) -> (Option<i32>, String) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+        let python = needs::program("python3");
+        let output = run(&self.site, &python, &["-O", script, "out"]);
+        (output.status.code(), said(&output))
+    }
+
+    fn check_text(&self, text: &str) -> (Option<i32>, String) {
+        let mut manifest: Value = serde_json::from_str(&self.manifest).expect("it is JSON");
+        let digest = digest(&SHA256, text.as_bytes());
+        let octets = digest.as_ref().iter();
+        let file = &mut manifest["files"][0];
+        file["sha256"] = octets
+            .map(|it| format!("{it:02x}"))
+            .collect::<String>()
+            .into();
+        file["bytes"] = text.len().into();
+        self.site
+            .write("out/manifest.json", &format!("{manifest:#}\n"));
+        self.site.write(Self::FILE, text);
+        self.check()
+    }
+
+    /// A field as it is written first, with its value up to the end of it.
+    fn field(&self, name: &str) -> String {
+        let (_, rest) = self.good.split_once(name).expect("there is one");
+        let end = rest.find(['"', ',']).expect("it ends");
+        format!("{name}{}", &rest[..end])
+    }
+}
+
+/// What a person reads of a line is not hashed; the checker has to compare it.
+#[test]
+fn the_python_checker_finds_a_text_that_is_not_that_of_the_hashed_bytes() {
+    let forged = Forged::new();
+    let (code, text) = forged.check_text(&forged.good);
+    assert_eq!(code, Some(0), "{text}");
+    let (time, serial) = (forged.field("\"time\":\""), forged.field("\"serial\":"));
+    let (wire, form) = (
+        "is not that of its wire form",
+        "not written as it was exported",
+    );
+    for (from, to, want) in [
+        (" IN A 10.", " IN A 11.", wire),
+        (" IN SRV 0 ", " IN SRV 1 ", wire),
+        (" IN TXT \\\"", " IN TXT \\\"x", wire),
+        (
+            &time,
+            "\"time\":\"2026-01-01T10:00:00.000Z",
+            "the time is not that of timeMs",
+        ),
+        (&serial, "\"serial\":7", "the serial 7 is not that of soa"),
+        ("\"timeMs\":", "\"seen\":1,\"timeMs\":", form),
+        ("\"timeMs\":", "\"timeMs\": ", form),
+        (
+            "{\"cause\":",
+            "{\"also\":1,\"cause\":",
+            "a record has other fields",
+        ),
+        (
+            "\"uid\":",
+            "\"typed\":\"\",\"uid\":",
+            "a cause has other fields",
+        ),
+    ] {
+        let changed = forged.good.replacen(from, to, 1);
+        assert_ne!(changed, forged.good, "{from}");
+        let (code, text) = forged.check_text(&changed);
+        assert_eq!(code, Some(1), "{from}: {text}");
+        assert!(
+            text.contains(want) && text.contains(Forged::FILE),
+            "{from}: {text}"
+        );
+    }
+    // A manifest that lacks a field is described in words.
+    let cut = forged.manifest.replace("\"timeMs\"", "\"tineMs\"");
+    forged.site.write("out/manifest.json", &cut);
+    let (_, text) = forged.check();
+    assert!(text.contains("there is no 'timeMs'"), "{text}");
+}
+
+/// Gives a record's type, data and text to the Python checker: prints the types that it does not know, or what is wrong.
+const ONE_RECORD: &str = r#"
+import collections, importlib.util, struct, sys
+spec = importlib.util.spec_from_file_location("checker", sys.argv[1])
+checker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checker)
+kind, data, text = int(sys.argv[2]), bytes.fromhex(sys.argv[3]), sys.argv[4]
+wire = b"\x01z\x00" + struct.pack("!HHIH", kind, 1, 5, len(data)) + data
+others = collections.Counter()
+checker.check_record({"wire": wire.hex(), "record": text}, others)
+print(sorted(others))
+"#;
+
+#[test]
+fn the_python_checker_knows_the_text_of_the_types_that_a_cluster_has() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+    let check = |kind: &str, data: &str, text: &str| {
+        let mut command = Command::new(needs::program("python3"));
+        command.args(["-c", ONE_RECORD, script, kind, data, text]);
+        let output = command.output().expect("it can be run");
+        (output.status.success(), said(&output))
+    };
+    let address = "fd000000000000000000000000000001";
+    for (kind, data, text) in [
+        ("1", "0a000001", "z. 5 IN A 10.0.0.1"),
+        ("2", "0161017a00", "z. 5 IN NS a.z."),
+        ("5", "03612e62017a00", "z. 5 IN CNAME a\\.b.z."),
+        ("12", "00", "z. 5 IN PTR ."),
+        ("16", "04612220010162", "z. 5 IN TXT \"a\\\" \\001\" \"b\""),
+        ("28", address, "z. 5 IN AAAA fd00::1"),
+        (
+            "28",
+            "00000000000000000000ffff0a000001",
+            "z. 5 IN AAAA ::ffff:10.0.0.1",
+        ),
+        ("33", "0000006401bb0161017a00", "z. 5 IN SRV 0 100 443 a.z."),
+    ] {
+        assert_eq!(check(kind, data, text), (true, "[]\n".to_owned()), "{text}");
+        for (from, to) in [("z. 5", "z. 6"), ("z. 5", "y. 5"), (" IN ", " CH ")] {
+            let forged = text.replacen(from, to, 1);
+            let (is_good, said) = check(kind, data, &forged);
+            assert!(
+                !is_good && said.contains("is not that of its wire form"),
+                "{forged}: {said}"
+            );
+        }
+    }
+    for forged in ["fd00::2", "fd00::1%lo", "FD00::1", "10.0.0.1"] {
+        assert!(
+            !check("28", address, &format!("z. 5 IN AAAA {forged}")).0,
+            "{forged}"
+        );
+    }
+    // Others are named, not compared.
+    assert_eq!(
+        check("15", "00010161017a00", "what it likes"),
+        (true, "[15]\n".to_owned())
+    );
 }
 
 /// Another public key in `other.pem`.
