@@ -124,20 +124,30 @@ fn check_signatures(site: &Site) {
     let signature = site.path("out/manifest.json.sig");
     let good = fs::read(&signature).expect("it was written");
     fs::remove_file(&signature).expect("it was there");
-    let [_, (_, ours), _] = checked(site);
-    assert!(
-        said(&ours).contains("lost versions: its signature"),
-        "{}",
-        said(&ours)
-    );
+    let gone = "its signature out/manifest.json.sig is not there";
+    let [(_, python), (_, ours), _] = checked(site);
+    let text = said(&ours);
+    assert_eq!(ours.status.code(), Some(1), "{text}");
+    assert!(text.contains(&format!("BROKEN: {gone}")), "{text}");
+    assert!(!text.contains("lost versions"), "{text}");
+    assert_eq!(python.status.code(), Some(1), "{}", said(&python));
+    assert!(said(&python).contains("is not there"), "{}", said(&python));
+    let text = site.ask(&["verify", "out"]);
+    let want = format!("out/manifest.json: good; it says that it is signed, but {gone}\n");
+    assert!(text.contains(&want), "{text}");
     fs::write(&signature, good).expect("it can be written");
-    make_keys(site);
-    let [_, (_, ours), _] = checked(site);
-    assert!(
-        said(&ours).contains("it is signed with the key"),
-        "{}",
-        said(&ours)
-    );
+    make_other_key(site);
+    let (code, text) = verified(site, &["out", "--key", "other.pem"]);
+    assert_eq!(code, Some(1), "{text}");
+    let want = "out/manifest.json: signed with another key than --key: with ";
+    assert!(text.starts_with(want), "{text}");
+    for word in ["BROKEN", "changed bytes", "not as it was written"] {
+        assert!(!text.contains(word), "{text}");
+    }
+    assert!(text.contains("cluster.local.: good; "), "{text}");
+    let (code, text) = verified(site, &["out", "--key", "other.pem", "-o", "json"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("\"signature\":\"otherKey\""), "{text}");
     // An unsigned export leaves no signature behind.
     site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
     assert!(!signature.exists());
@@ -165,6 +175,18 @@ fn a_history_that_the_manifest_does_not_name_is_not_good_with_a_key() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let fault = format!("broken chain: {what}");
     assert!(said(&output).contains(&fault), "{}", said(&output));
+    // Notes may be kept there.
+    site.write("out/notes.ndjson", "{\"note\":{}}\n");
+    // Nor where the whole folder is checked.
+    let (code, text) = verified(&site, &["out", "--key", "public.pem"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("out/other.ndjson: cluster.local.: BROKEN"),
+        "{text}"
+    );
+    assert!(text.contains(what) && !text.contains("notes"), "{text}");
+    let text = site.ask(&["verify", "out/manifest.json"]);
+    assert!(text.contains(what), "{text}");
     // Without a key nobody vouches for the manifest either.
     let text = site.ask(&["verify", "out/other.ndjson"]);
     assert!(text.contains(what), "{text}");
