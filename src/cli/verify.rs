@@ -133,7 +133,7 @@ impl Store {
         loop {
             for part in &listed {
                 match self.sound.verdict_of(&zone.zone, part) {
-                    Some(known) => segments.add(part, known),
+                    Some(known) => segments.reuse(part, known),
                     None if segments.is_away() => segments.skip(part),
                     None => {
                         // The first version names the hash of the one before it.

@@ -490,6 +490,25 @@ fn a_hash_of_no_version_is_of_another_history_unless_a_version_is_missing_that_m
 }
 
 #[test]
+fn segments_that_were_not_read_again_are_counted() {
+    let mut past = Fake::new();
+    past.verdict.segments = 13;
+    let whole = verify(&past, &"cd".repeat(32)).0;
+    assert!(!whole.contains("not read again"), "{whole}");
+    let mut text = Vec::new();
+    past.verdict.reused_segments = 12;
+    let found = vec![(name("z."), past.verdict)];
+    crate::write_verdicts(found.clone(), &<_>::default(), Output::Text, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let want = "the oldest are in 13 segments of the archive: good; 12 of them were good in an earlier run and were not read again\n";
+    assert!(text.contains(want), "{text}");
+    let mut json = Vec::new();
+    crate::write_verdicts(found, &<_>::default(), Output::Json, &mut json).unwrap();
+    let json = String::from_utf8(json).unwrap();
+    assert!(json.contains("\"segmentsNotReadAgain\":12"), "{json}");
+}
+
+#[test]
 fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
     let mut past = Fake::new();
     let verify = |past: &Fake, zone: Option<&str>, noted: &[(u64, &str)]| {

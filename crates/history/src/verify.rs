@@ -423,6 +423,7 @@ fn write_text(
         archived,
         condensed,
         segments,
+        reused_segments: reused,
         anchor: _,
         head: _,
         anchored,
@@ -458,9 +459,15 @@ fn write_text(
         )?;
     }
     if *segments > 0 {
+        let again = match reused {
+            0 => String::new(),
+            reused => {
+                format!("; {reused} of them were good in an earlier run and were not read again")
+            }
+        };
         writeln!(
             out,
-            "    the oldest are in {segments} segments of the archive: good"
+            "    the oldest are in {segments} segments of the archive: good{again}"
         )?;
     }
     if *condensed > 0 {
@@ -565,6 +572,7 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
         archived,
         condensed,
         segments,
+        reused_segments,
         anchor,
         head,
         anchored,
@@ -593,6 +601,9 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
     });
     if older > 0 {
         line["olderNotes"] = older.into();
+    }
+    if *reused_segments > 0 {
+        line["segmentsNotReadAgain"] = (*reused_segments).into();
     }
     line
 }

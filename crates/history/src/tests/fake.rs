@@ -188,6 +188,7 @@ impl Fake {
 fn verdict() -> Verdict {
     Verdict {
         segments: 0,
+        reused_segments: 0,
         oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
         newest: (3, Serial::decode(200)),
         versions: 3,

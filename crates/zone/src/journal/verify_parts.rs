@@ -198,6 +198,7 @@ pub struct SegmentsVerdict {
     versions: u64,
     unhashed: u64,
     segments: u64,
+    reused: u64,
     anchored: Vec<Anchored>,
     faults: Vec<Fault>,
     unread: Vec<(u64, u64)>,
@@ -224,6 +225,12 @@ impl SegmentsVerdict {
             ),
         });
         self.add(part, found.into());
+    }
+
+    /// Adds the next segment, which an earlier verification found good.
+    pub fn reuse(&mut self, part: &SegmentPart, found: PartVerdict) {
+        self.reused += 1;
+        self.add(part, found);
     }
 
     /// Adds the next segment; the oldest first.
@@ -295,6 +302,7 @@ impl SegmentsVerdict {
         here.versions += self.versions.saturating_sub(twice);
         here.unhashed = (here.unhashed + self.unhashed).min(here.versions);
         here.segments = self.segments;
+        here.reused_segments = self.reused;
         here.faults.extend(self.faults);
         here.unread = self.unread;
         for anchored in self.anchored {
