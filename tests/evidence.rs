@@ -299,7 +299,14 @@ fn a_noted_hash_is_found_in_the_store_with_and_without_a_server() {
             let want = format!("hash {noted} is that of serial {}", oldest["serial"]);
             assert!(text.contains(&want), "{text}");
         }
+        // A slip: no history is to blame.
+        let (code, text) = ask(&of_other);
+        assert_eq!(code, Some(2), "{text}");
+        let want =
+            format!("{noted} is that of a version of cluster.local., not of 96.10.in-addr.arpa.");
+        assert!(text.contains(&want) && !text.contains("BROKEN"), "{text}");
         // That zone has its first version, so the hash cannot be that of a dropped one.
+        let of_other = format!("96.10.in-addr.arpa={}", "cd".repeat(32));
         let (code, text) = ask(&of_other);
         assert_eq!(code, Some(1), "{text}");
         // Some zone dropped versions.

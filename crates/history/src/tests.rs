@@ -490,6 +490,31 @@ fn a_hash_of_no_version_is_of_another_history_unless_a_version_is_missing_that_m
 }
 
 #[test]
+fn a_hash_of_another_zone_is_a_slip_and_that_zone_is_named() {
+    let verdict = Fake::new().verdict;
+    let hash = "cd".repeat(32);
+    let mut other = verdict.clone();
+    other.anchored.push(Anchored {
+        hash: hash.parse().unwrap(),
+        seq: 2,
+        serial: Serial::decode(101),
+    });
+    let anchors = crate::Anchors::parse(&[format!("z={hash}")], &[]).unwrap();
+    for zone in ["z.", "y."] {
+        assert_eq!(anchors.hashes_among(&name(zone), &|_| true).len(), 1);
+    }
+    let found = vec![(name("y."), other), (name("z."), verdict)];
+    let mut text = Vec::new();
+    let done = crate::write_verdicts(found, &anchors, Output::Text, &mut text);
+    let text = String::from_utf8(text).unwrap();
+    let error = done.unwrap_err();
+    assert_eq!(error.fault(), crate::Fault::Wrong);
+    let want = format!("{hash} is that of a version of y., not of z.: write y.={hash}");
+    assert!(error.to_string().contains(&want), "{error}");
+    assert!(!text.contains("BROKEN"), "{text}");
+}
+
+#[test]
 fn segments_that_were_not_read_again_are_counted() {
     let mut past = Fake::new();
     past.verdict.segments = 13;

@@ -171,8 +171,11 @@ impl Anchors {
     /// The hashes to look for among the versions of a zone with certain numbers.
     #[must_use]
     pub fn hashes_among(&self, zone: &Name, is_there: &dyn Fn(u64) -> bool) -> Vec<Hash> {
-        let may_be_there =
-            |anchor: &&Anchor| anchor.is_of(zone) && anchor.version.is_none_or(is_there);
+        // A hash that a person typed may be that of another zone than the one beside it.
+        let may_be_there = |anchor: &&Anchor| match anchor.version {
+            None => true,
+            Some(version) => anchor.is_of(zone) && is_there(version),
+        };
         let own = self.0.iter().filter(may_be_there);
         own.map(|anchor| anchor.hash).collect()
     }
@@ -221,9 +224,19 @@ impl Anchors {
                     known: found.iter().map(|(zone, _)| zone.clone()).collect(),
                 });
             }
+            let mut having = found.iter().filter(|(_, it)| has(it, anchor.hash));
+            let other = having.next().map(|(zone, _)| zone.clone());
             let of_zone = |(zone, _): &&mut (Name, Verdict)| anchor.is_of(zone);
             let mut own: Vec<_> = found.iter_mut().filter(of_zone).collect();
             if own.iter().any(|(_, verdict)| has(verdict, anchor.hash)) {
+                continue;
+            }
+            if let (Some(zone), None, Some(other)) = (&anchor.zone, anchor.version, other) {
+                not_anchored = Some(AuditError::OfAnotherZone {
+                    hash: anchor.hash,
+                    zone: zone.clone(),
+                    other,
+                });
                 continue;
             }
             if let [(zone, verdict)] = own.as_mut_slice() {
@@ -302,8 +315,8 @@ pub(super) fn write(
 /// Writes what verifying zones found.
 ///
 /// # Errors
-/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::OfAnother`] or
-/// [`AuditError::NotAnchored`] when no version that is kept has a hash, else [`AuditError::NotAllKnown`].
+/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::OfAnotherZone`],
+/// [`AuditError::OfAnother`] or [`AuditError::NotAnchored`] when no version that is kept has a hash, else [`AuditError::NotAllKnown`].
 pub fn write_verdicts(
     mut found: Vec<(Name, Verdict)>,
     anchors: &Anchors,
