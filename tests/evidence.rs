@@ -272,6 +272,14 @@ fn changed_bytes_lost_versions_and_a_broken_chain_are_told_apart_in_a_file() {
     assert_eq!(damage_of(&site, "out/cluster.local.ndjson"), "lost");
     fs::remove_file(site.path("out/cluster.local.ndjson")).expect("it was there");
     assert_eq!(damage_of(&site, "out/manifest.json"), "lost");
+    site.write("out/cluster.local.ndjson", "");
+    let (_, text) = verified(&site, &["out"]);
+    assert!(
+        !text.contains("serial 0") && text.contains("it has 0 bytes"),
+        "{text}"
+    );
+    let json = ["out/cluster.local.ndjson", "-o", "json"];
+    assert!(verified(&site, &json).1.contains("\"zone\":null"));
 }
 
 #[test]
@@ -410,6 +418,18 @@ fn a_state_folder_that_is_read_only_is_read_and_nothing_in_it_changes() {
         listing(&site.state()) == damaged,
         "the damage is left as it is"
     );
+    // An error names the folder, not its copy.
+    let format = site.path("state/format");
+    let good = fs::read(&format).expect("it was written");
+    fs::write(&format, "zonewright state 99\n").expect("it can be written");
+    let text = said(&ask(&["verify", "--read-only"]));
+    assert!(text.contains("the state folder state "), "{text}");
+    assert!(
+        !text.contains(temporary.to_str().expect("it is UTF-8")),
+        "{text}"
+    );
+    fs::write(&format, good).expect("it can be written");
+    let damaged = listing(&site.state());
     // Without a place for the copy the state folder is not opened.
     fs::remove_dir(&temporary).expect("it is empty");
     let output = ask(&["verify", "--read-only"]);
@@ -595,7 +615,21 @@ fn a_folder_is_verified_as_its_manifest_and_other_folders_get_the_right_command(
     let (code, text) = verified(&site, &["out/", "--key", "public.pem"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("good; signed with this key"), "{text}");
+    for folder in ["lost", "cluster.local"] {
+        fs::create_dir(site.path(folder)).expect("a folder can be made");
+    }
+    // A zone that is there has precedence.
+    let (code, text) = verified(&site, &["cluster.local", "--state", "state"]);
+    assert_eq!(code, Some(0), "{text}");
     for (target, want) in [
+        (
+            "lost",
+            "the folder lost has no manifest.json: name a folder",
+        ),
+        (
+            "../gone/cluster.local.zone",
+            "there is no file or folder ../gone/cluster.local.zone",
+        ),
         (
             "state",
             "state is a state folder: write zonewright verify --state state",

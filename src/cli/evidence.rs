@@ -45,18 +45,27 @@ pub(crate) fn export_of(target: &str) -> Result<Option<PathBuf>, Failure> {
             "{target} is a state folder: write zonewright verify --state {target}, with --read-only if nothing in it may change"
         )
     } else if path.is_dir() && is_path {
-        format!(
-            "the folder {target} has no {MANIFEST}: name a folder that zonewright export --history wrote, or one of its files; of \
-             a state folder write zonewright verify --state FOLDER"
-        )
+        without_manifest(target)
     } else if path.is_file() && is_path {
         format!(
             "{target} is no export: name manifest.json, a history (FILE.ndjson), or their folder"
+        )
+    } else if target.contains('/') && !target.ends_with('.') {
+        format!(
+            "there is no file or folder {target}; write the name of a zone that has a / with a dot at its end"
         )
     } else {
         return Ok(None);
     };
     Err(Failure::unusable(what))
+}
+
+/// What is said of a folder without a manifest.
+pub(crate) fn without_manifest(folder: &str) -> String {
+    format!(
+        "the folder {folder} has no {MANIFEST}: name a folder that zonewright export --history wrote, or one of its files; of \
+         a state folder write zonewright verify --state FOLDER"
+    )
 }
 
 /// The file with the signature of a manifest.
@@ -183,9 +192,11 @@ impl CheckedFile {
     /// Notes a fault of the newest version.
     fn fault(&mut self, damage: Damage, what: String) {
         let verdict = &mut self.verdict.verdict;
+        let (seq, serial) = verdict.newest;
         verdict.faults.push(Fault {
-            seq: verdict.newest.0,
-            serial: Some(verdict.newest.1.encode()),
+            seq,
+            // A file without a version has no serial.
+            serial: (seq > 0).then(|| serial.encode()),
             damage,
             what,
         });

@@ -135,7 +135,7 @@ impl Anchor {
         };
         Fault {
             seq,
-            serial: Some(serial.encode()),
+            serial: (seq > 0).then(|| serial.encode()),
             damage,
             what,
         }
@@ -393,7 +393,10 @@ pub fn write_file_verdict(
     let older = anchors.older_than(&zone, &verdict);
     match output {
         Output::Text => {
-            let label = format!("{path}: {zone}");
+            let label = match &file.zone {
+                Some(zone) => format!("{path}: {zone}"),
+                None => path.to_owned(),
+            };
             write_text(&label, &verdict, (older, ELSEWHERE), out)?;
             if file.is_named == Some(false) && verdict.faults.is_empty() {
                 writeln!(out, "    {NOT_NAMED}: it may be of another export")?;
@@ -402,6 +405,9 @@ pub fn write_file_verdict(
         Output::Json => {
             let mut line = verdict_json(&zone, &verdict, older);
             line["file"] = path.into();
+            if file.zone.is_none() {
+                line["zone"] = Value::Null;
+            }
             if let Some(is_named) = file.is_named {
                 line["named"] = is_named.into();
             }
