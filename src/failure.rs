@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why the program ends with an error, and with which code.
@@ -38,6 +39,15 @@ impl Failure {
         Self {
             message: message.into(),
             code: 3,
+        }
+    }
+
+    /// The same about another folder than the one that was read for it.
+    pub(crate) fn about(self, read: &Path, asked: &Path) -> Self {
+        let asked = asked.display().to_string();
+        Self {
+            message: self.message.replace(&read.display().to_string(), &asked),
+            ..self
         }
     }
 

@@ -380,7 +380,12 @@ impl<A: Archive> Archiving<A> {
             // The second run has seen all others.
             fs::write(&file, format!("{known}\n{torn}")).unwrap();
         }
-        assert_eq!(self.verdict(&resumed), whole);
+        let mut again = self.verdict(&resumed);
+        let known = again
+            .as_object_mut()
+            .unwrap()
+            .remove("segmentsNotReadAgain");
+        assert_eq!((again, known), (whole.clone(), Some(1.into())));
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.lines().count(), 2 + objects.len(), "{text}");
         let other = ["--anchor", whole["hash"].as_str().unwrap()];
@@ -435,6 +440,17 @@ impl<A: Archive> Archiving<A> {
             text.contains(&name) && text.contains("does not exist"),
             "{text}"
         );
+        // The versions of the other objects are answered for all the same.
+        for (serial, shown) in self.versions.iter().rev().take(usize::from(VERSIONS)) {
+            assert_eq!(self.show(*serial), *shown);
+        }
+        let newest = self.show(self.versions.last().unwrap().0);
+        let time = newest
+            .split([' ', ','])
+            .find(|word| word.ends_with('Z'))
+            .unwrap();
+        assert_eq!(self.ask(&["show", &format!("{ZONE}@{time}")]), newest);
+        self.ask(&["log", ZONE, "--since", time]);
         let shown = self.run(&["show", &format!("{ZONE}@{}", self.versions[0].0)]);
         let text = String::from_utf8_lossy(&shown.stderr).into_owned();
         assert_eq!(shown.status.code(), Some(1), "{text}");
@@ -446,6 +462,29 @@ impl<A: Archive> Archiving<A> {
         fs::write(&first, sound).unwrap();
         self.expect_all();
     }
+}
+
+#[test]
+fn check_warns_of_a_folder_that_is_not_there() {
+    let site = Site::new();
+    let folder = site.path("nostore");
+    let url = format!("file://{}", folder.display());
+    let history = format!("history {{\n        archive {url}\n    }}");
+    site.write("Corefile", &site.corefile(&history));
+    let checked = || {
+        let output = site.run(&["check"]);
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let want = format!(
+        "{}: this folder of `archive` does not exist",
+        folder.display()
+    );
+    let warned = checked();
+    assert!(warned.contains(&want), "{warned}");
+    fs::create_dir(&folder).unwrap();
+    let quiet = checked();
+    assert!(!quiet.contains("of `archive`"), "{quiet}");
 }
 
 #[test]

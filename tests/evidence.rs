@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use crate::support::evidence::{make_keys, run, said};
 use crate::support::needs::{self, zonewright};
 use crate::support::product::{START, Site};
+use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 /// A site with a history of `versions`, at most seven; the server is stopped.
@@ -123,20 +124,30 @@ fn check_signatures(site: &Site) {
     let signature = site.path("out/manifest.json.sig");
     let good = fs::read(&signature).expect("it was written");
     fs::remove_file(&signature).expect("it was there");
-    let [_, (_, ours), _] = checked(site);
-    assert!(
-        said(&ours).contains("lost versions: its signature"),
-        "{}",
-        said(&ours)
-    );
+    let gone = "its signature out/manifest.json.sig is not there";
+    let [(_, python), (_, ours), _] = checked(site);
+    let text = said(&ours);
+    assert_eq!(ours.status.code(), Some(1), "{text}");
+    assert!(text.contains(&format!("BROKEN: {gone}")), "{text}");
+    assert!(!text.contains("lost versions"), "{text}");
+    assert_eq!(python.status.code(), Some(1), "{}", said(&python));
+    assert!(said(&python).contains("is not there"), "{}", said(&python));
+    let text = site.ask(&["verify", "out"]);
+    let want = format!("out/manifest.json: good; it says that it is signed, but {gone}\n");
+    assert!(text.contains(&want), "{text}");
     fs::write(&signature, good).expect("it can be written");
-    make_keys(site);
-    let [_, (_, ours), _] = checked(site);
-    assert!(
-        said(&ours).contains("it is signed with the key"),
-        "{}",
-        said(&ours)
-    );
+    make_other_key(site);
+    let (code, text) = verified(site, &["out", "--key", "other.pem"]);
+    assert_eq!(code, Some(1), "{text}");
+    let want = "out/manifest.json: signed with another key than --key: with ";
+    assert!(text.starts_with(want), "{text}");
+    for word in ["BROKEN", "changed bytes", "not as it was written"] {
+        assert!(!text.contains(word), "{text}");
+    }
+    assert!(text.contains("cluster.local.: good; "), "{text}");
+    let (code, text) = verified(site, &["out", "--key", "other.pem", "-o", "json"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("\"signature\":\"otherKey\""), "{text}");
     // An unsigned export leaves no signature behind.
     site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
     assert!(!signature.exists());
@@ -164,6 +175,18 @@ fn a_history_that_the_manifest_does_not_name_is_not_good_with_a_key() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let fault = format!("broken chain: {what}");
     assert!(said(&output).contains(&fault), "{}", said(&output));
+    // Notes may be kept there.
+    site.write("out/notes.ndjson", "{\"note\":{}}\n");
+    // Nor where the whole folder is checked.
+    let (code, text) = verified(&site, &["out", "--key", "public.pem"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("out/other.ndjson: cluster.local.: BROKEN"),
+        "{text}"
+    );
+    assert!(text.contains(what) && !text.contains("notes"), "{text}");
+    let text = site.ask(&["verify", "out/manifest.json"]);
+    assert!(text.contains(what), "{text}");
     // Without a key nobody vouches for the manifest either.
     let text = site.ask(&["verify", "out/other.ndjson"]);
     assert!(text.contains(what), "{text}");
@@ -249,6 +272,14 @@ fn changed_bytes_lost_versions_and_a_broken_chain_are_told_apart_in_a_file() {
     assert_eq!(damage_of(&site, "out/cluster.local.ndjson"), "lost");
     fs::remove_file(site.path("out/cluster.local.ndjson")).expect("it was there");
     assert_eq!(damage_of(&site, "out/manifest.json"), "lost");
+    site.write("out/cluster.local.ndjson", "");
+    let (_, text) = verified(&site, &["out"]);
+    assert!(
+        !text.contains("serial 0") && text.contains("it has 0 bytes"),
+        "{text}"
+    );
+    let json = ["out/cluster.local.ndjson", "-o", "json"];
+    assert!(verified(&site, &json).1.contains("\"zone\":null"));
 }
 
 #[test]
@@ -276,7 +307,14 @@ fn a_noted_hash_is_found_in_the_store_with_and_without_a_server() {
             let want = format!("hash {noted} is that of serial {}", oldest["serial"]);
             assert!(text.contains(&want), "{text}");
         }
+        // A slip: no history is to blame.
+        let (code, text) = ask(&of_other);
+        assert_eq!(code, Some(2), "{text}");
+        let want =
+            format!("{noted} is that of a version of cluster.local., not of 96.10.in-addr.arpa.");
+        assert!(text.contains(&want) && !text.contains("BROKEN"), "{text}");
         // That zone has its first version, so the hash cannot be that of a dropped one.
+        let of_other = format!("96.10.in-addr.arpa={}", "cd".repeat(32));
         let (code, text) = ask(&of_other);
         assert_eq!(code, Some(1), "{text}");
         // Some zone dropped versions.
@@ -380,6 +418,18 @@ fn a_state_folder_that_is_read_only_is_read_and_nothing_in_it_changes() {
         listing(&site.state()) == damaged,
         "the damage is left as it is"
     );
+    // An error names the folder, not its copy.
+    let format = site.path("state/format");
+    let good = fs::read(&format).expect("it was written");
+    fs::write(&format, "zonewright state 99\n").expect("it can be written");
+    let text = said(&ask(&["verify", "--read-only"]));
+    assert!(text.contains("the state folder state "), "{text}");
+    assert!(
+        !text.contains(temporary.to_str().expect("it is UTF-8")),
+        "{text}"
+    );
+    fs::write(&format, good).expect("it can be written");
+    let damaged = listing(&site.state());
     // Without a place for the copy the state folder is not opened.
     fs::remove_dir(&temporary).expect("it is empty");
     let output = ask(&["verify", "--read-only"]);
@@ -565,7 +615,21 @@ fn a_folder_is_verified_as_its_manifest_and_other_folders_get_the_right_command(
     let (code, text) = verified(&site, &["out/", "--key", "public.pem"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("good; signed with this key"), "{text}");
+    for folder in ["lost", "cluster.local"] {
+        fs::create_dir(site.path(folder)).expect("a folder can be made");
+    }
+    // A zone that is there has precedence.
+    let (code, text) = verified(&site, &["cluster.local", "--state", "state"]);
+    assert_eq!(code, Some(0), "{text}");
     for (target, want) in [
+        (
+            "lost",
+            "the folder lost has no manifest.json: name a folder",
+        ),
+        (
+            "../gone/cluster.local.zone",
+            "there is no file or folder ../gone/cluster.local.zone",
+        ),
         (
             "state",
             "state is a state folder: write zonewright verify --state state",
@@ -635,6 +699,168 @@ fn the_python_checker_says_what_is_wrong_in_words() {
         assert_eq!(found, Some(code), "{args:?}: {text}");
         assert!(text.contains(want), "{args:?}: {text}");
     }
+}
+
+/// An export of a history, and what the Python checker says once its text was changed and the manifest made to fit.
+struct Forged {
+    site: Site,
+    good: String,
+    manifest: String,
+}
+
+impl Forged {
+    const FILE: &str = "out/cluster.local.ndjson";
+
+    fn new() -> Self {
+        let site = with_history(3);
+        site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+        let read = |file: &str| fs::read_to_string(site.path(file)).expect("it was written");
+        Self {
+            good: read(Self::FILE),
+            manifest: read("out/manifest.json"),
+            site,
+        }
+    }
+
+    fn check(&self) -> (Option<i32>, String) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+        let python = needs::program("python3");
+        let output = run(&self.site, &python, &["-O", script, "out"]);
+        (output.status.code(), said(&output))
+    }
+
+    fn check_text(&self, text: &str) -> (Option<i32>, String) {
+        let mut manifest: Value = serde_json::from_str(&self.manifest).expect("it is JSON");
+        let digest = digest(&SHA256, text.as_bytes());
+        let octets = digest.as_ref().iter();
+        let file = &mut manifest["files"][0];
+        file["sha256"] = octets
+            .map(|it| format!("{it:02x}"))
+            .collect::<String>()
+            .into();
+        file["bytes"] = text.len().into();
+        self.site
+            .write("out/manifest.json", &format!("{manifest:#}\n"));
+        self.site.write(Self::FILE, text);
+        self.check()
+    }
+
+    /// A field as it is written first, with its value up to the end of it.
+    fn field(&self, name: &str) -> String {
+        let (_, rest) = self.good.split_once(name).expect("there is one");
+        let end = rest.find(['"', ',']).expect("it ends");
+        format!("{name}{}", &rest[..end])
+    }
+}
+
+/// What a person reads of a line is not hashed; the checker has to compare it.
+#[test]
+fn the_python_checker_finds_a_text_that_is_not_that_of_the_hashed_bytes() {
+    let forged = Forged::new();
+    let (code, text) = forged.check_text(&forged.good);
+    assert_eq!(code, Some(0), "{text}");
+    let (time, serial) = (forged.field("\"time\":\""), forged.field("\"serial\":"));
+    let (wire, form) = (
+        "is not that of its wire form",
+        "not written as it was exported",
+    );
+    for (from, to, want) in [
+        (" IN A 10.", " IN A 11.", wire),
+        (" IN SRV 0 ", " IN SRV 1 ", wire),
+        (" IN TXT \\\"", " IN TXT \\\"x", wire),
+        (
+            &time,
+            "\"time\":\"2026-01-01T10:00:00.000Z",
+            "the time is not that of timeMs",
+        ),
+        (&serial, "\"serial\":7", "the serial 7 is not that of soa"),
+        ("\"timeMs\":", "\"seen\":1,\"timeMs\":", form),
+        ("\"timeMs\":", "\"timeMs\": ", form),
+        (
+            "{\"cause\":",
+            "{\"also\":1,\"cause\":",
+            "a record has other fields",
+        ),
+        (
+            "\"uid\":",
+            "\"typed\":\"\",\"uid\":",
+            "a cause has other fields",
+        ),
+    ] {
+        let changed = forged.good.replacen(from, to, 1);
+        assert_ne!(changed, forged.good, "{from}");
+        let (code, text) = forged.check_text(&changed);
+        assert_eq!(code, Some(1), "{from}: {text}");
+        assert!(
+            text.contains(want) && text.contains(Forged::FILE),
+            "{from}: {text}"
+        );
+    }
+    // A manifest that lacks a field is described in words.
+    let cut = forged.manifest.replace("\"timeMs\"", "\"tineMs\"");
+    forged.site.write("out/manifest.json", &cut);
+    let (_, text) = forged.check();
+    assert!(text.contains("there is no 'timeMs'"), "{text}");
+}
+
+/// Gives a record's type, data and text to the Python checker: prints the types that it does not know, or what is wrong.
+const ONE_RECORD: &str = r#"
+import collections, importlib.util, struct, sys
+spec = importlib.util.spec_from_file_location("checker", sys.argv[1])
+checker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checker)
+kind, data, text = int(sys.argv[2]), bytes.fromhex(sys.argv[3]), sys.argv[4]
+wire = b"\x01z\x00" + struct.pack("!HHIH", kind, 1, 5, len(data)) + data
+others = collections.Counter()
+checker.check_record({"wire": wire.hex(), "record": text}, others)
+print(sorted(others))
+"#;
+
+#[test]
+fn the_python_checker_knows_the_text_of_the_types_that_a_cluster_has() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+    let check = |kind: &str, data: &str, text: &str| {
+        let mut command = Command::new(needs::program("python3"));
+        command.args(["-c", ONE_RECORD, script, kind, data, text]);
+        let output = command.output().expect("it can be run");
+        (output.status.success(), said(&output))
+    };
+    let address = "fd000000000000000000000000000001";
+    for (kind, data, text) in [
+        ("1", "0a000001", "z. 5 IN A 10.0.0.1"),
+        ("2", "0161017a00", "z. 5 IN NS a.z."),
+        ("5", "03612e62017a00", "z. 5 IN CNAME a\\.b.z."),
+        ("12", "00", "z. 5 IN PTR ."),
+        ("16", "04612220010162", "z. 5 IN TXT \"a\\\" \\001\" \"b\""),
+        ("28", address, "z. 5 IN AAAA fd00::1"),
+        (
+            "28",
+            "00000000000000000000ffff0a000001",
+            "z. 5 IN AAAA ::ffff:10.0.0.1",
+        ),
+        ("33", "0000006401bb0161017a00", "z. 5 IN SRV 0 100 443 a.z."),
+    ] {
+        assert_eq!(check(kind, data, text), (true, "[]\n".to_owned()), "{text}");
+        for (from, to) in [("z. 5", "z. 6"), ("z. 5", "y. 5"), (" IN ", " CH ")] {
+            let forged = text.replacen(from, to, 1);
+            let (is_good, said) = check(kind, data, &forged);
+            assert!(
+                !is_good && said.contains("is not that of its wire form"),
+                "{forged}: {said}"
+            );
+        }
+    }
+    for forged in ["fd00::2", "fd00::1%lo", "FD00::1", "10.0.0.1"] {
+        assert!(
+            !check("28", address, &format!("z. 5 IN AAAA {forged}")).0,
+            "{forged}"
+        );
+    }
+    // Others are named, not compared.
+    assert_eq!(
+        check("15", "00010161017a00", "what it likes"),
+        (true, "[15]\n".to_owned())
+    );
 }
 
 /// Another public key in `other.pem`.

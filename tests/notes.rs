@@ -173,15 +173,31 @@ fn a_note_that_was_changed_and_a_history_that_lacks_a_noted_version_are_found() 
     let mut server = site.start_answering();
     wire::serial(site.dns, "cluster.local.").expect("it answers");
     server.terminate(START);
+    let both = fs::read(&path).expect("there are notes");
+    let others = both.strip_prefix(&good[..]).expect("notes are added");
+    fs::write(site.path("kept/others.ndjson"), others).expect("it can be written");
     fs::write(&path, &good).expect("it can be written");
     check_verify(&site, &WITH_NOTES, 1, "does not have the hash");
     // The old one, with a note of a version that it never had.
     fs::remove_dir_all(site.state()).expect("it was there");
     fs::rename(site.path("old"), site.state()).expect("it can be moved");
     check_verify(&site, &WITH_NOTES, 0, "good");
-    // Another key.
-    make_keys(&site);
-    check_verify(&site, &WITH_NOTES, 1, "it is signed with the key");
+    // The notes of both in one file, as after a restore.
+    let other = fs::read(site.path("kept/others.ndjson")).expect("it was kept");
+    fs::write(&path, [&good[..], &other].concat()).expect("it can be written");
+    check_verify(
+        &site,
+        &WITH_NOTES,
+        1,
+        "the notes are of two histories: version ",
+    );
+    let text = said(&verify(&site, &WITH_NOTES));
+    assert!(
+        !text.contains("notes.ndjson: not as it was written"),
+        "{text}"
+    );
+    fs::write(&path, &good).expect("it can be written");
+    check_other_key(&site);
     check_verify(
         &site,
         &WITH_NOTES[..2],
@@ -192,6 +208,23 @@ fn a_note_that_was_changed_and_a_history_that_lacks_a_noted_version_are_found() 
     check_verify(&site, &about, 0, "cluster.local.: good");
     fs::write(&path, "").expect("it can be written");
     check_verify(&site, &WITH_NOTES[..2], 1, "there is no note in it");
+}
+
+/// With another key than the one of the notes: nothing was changed, and it is said once.
+fn check_other_key(site: &Site) {
+    make_keys(site);
+    let output = verify(site, &WITH_NOTES);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let other = "kept/notes.ndjson: notes: ";
+    assert_eq!(text.matches(other).count(), 1, "{text}");
+    assert!(
+        text.contains(", signed with another key than --key: with "),
+        "{text}"
+    );
+    for word in ["changed bytes", "not as it was written"] {
+        assert!(!text.contains(word), "{text}");
+    }
 }
 
 #[test]

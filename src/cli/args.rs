@@ -410,6 +410,7 @@ pub struct LogWanted {
 
 /// What is to be taken away.
 #[derive(Debug, Args)]
+#[command(override_usage = "zonewright export [OPTIONS] [ZONES]...")]
 pub struct ExportWanted {
     /// ZONE, ZONE@SERIAL or ZONE@TIME. The default is all zones.
     pub zones: Vec<String>,
@@ -780,6 +781,16 @@ mod tests {
     /// Splits a command line.
     fn args(line: &str) -> Vec<String> {
         line.split(' ').map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn the_zones_of_an_export_are_not_required() {
+        for line in ["zonewright export", "zonewright export cluster.local"] {
+            let refused = Cli::try_parse_from(args(line));
+            let text = refused.err().map(|error| error.to_string());
+            let text = text.expect("it does not say where to");
+            assert!(text.contains(" [ZONES]..."), "{text}");
+        }
     }
 
     #[test]

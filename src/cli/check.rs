@@ -20,7 +20,7 @@ use crate::failure::{Failure, one_line};
 use crate::plan::addresses::interface_addresses;
 use crate::plan::clusters::wanted;
 use crate::plan::model::Plan;
-use crate::plan::notes::note_folders;
+use crate::plan::notes::{archive_folders, note_folders};
 use crate::runtime::certificates::check_certificates;
 use crate::runtime::history_api::check_tls;
 use crate::runtime::listeners::addresses_of;
@@ -191,7 +191,7 @@ fn zones_of(config: &Config) -> Vec<String> {
     zones.map(ToString::to_string).collect()
 }
 
-/// Problems that prevent a start on this machine, or notes; the Corefile may be for another.
+/// Problems that prevent a start on this machine, notes or an archive; the Corefile may be for another.
 fn of_machine(config: &Config, runtime: &Runtime) -> Vec<String> {
     let mut warnings = Vec::new();
     for (listener, blocks) in config.listeners() {
@@ -204,6 +204,14 @@ fn of_machine(config: &Config, runtime: &Runtime) -> Vec<String> {
             let folder = folder.display();
             warnings.push(format!(
                 "{folder}: this folder of `note file` does not exist, so no notes are written there"
+            ));
+        }
+    }
+    for folder in archive_folders(config) {
+        if !folder.is_dir() {
+            let folder = folder.display();
+            warnings.push(format!(
+                "{folder}: this folder of `archive` does not exist, so nothing is archived and no version is dropped"
             ));
         }
     }

@@ -19,6 +19,8 @@ use crate::failure::Failure;
 
 /// The name of an export's manifest.
 pub(crate) const MANIFEST: &str = "manifest.json";
+/// What is said of a text that names another key than the one that it is checked with.
+pub(crate) const OTHER_KEY: &str = "signed with another key than --key";
 /// The size of an Ed25519 signature, and one more, so that a longer file is seen.
 const SIGNATURE_BYTES: u64 = 65;
 
@@ -43,18 +45,27 @@ pub(crate) fn export_of(target: &str) -> Result<Option<PathBuf>, Failure> {
             "{target} is a state folder: write zonewright verify --state {target}, with --read-only if nothing in it may change"
         )
     } else if path.is_dir() && is_path {
-        format!(
-            "the folder {target} has no {MANIFEST}: name a folder that zonewright export --history wrote, or one of its files; of \
-             a state folder write zonewright verify --state FOLDER"
-        )
+        without_manifest(target)
     } else if path.is_file() && is_path {
         format!(
             "{target} is no export: name manifest.json, a history (FILE.ndjson), or their folder"
+        )
+    } else if target.contains('/') && !target.ends_with('.') {
+        format!(
+            "there is no file or folder {target}; write the name of a zone that has a / with a dot at its end"
         )
     } else {
         return Ok(None);
     };
     Err(Failure::unusable(what))
+}
+
+/// What is said of a folder without a manifest.
+pub(crate) fn without_manifest(folder: &str) -> String {
+    format!(
+        "the folder {folder} has no {MANIFEST}: name a folder that zonewright export --history wrote, or one of its files; of \
+         a state folder write zonewright verify --state FOLDER"
+    )
 }
 
 /// The file with the signature of a manifest.
@@ -66,6 +77,11 @@ pub(crate) fn signature_of(manifest: &Path) -> PathBuf {
 
 pub(crate) fn unreadable(file: &Path, error: &io::Error) -> Failure {
     Failure::unusable(format!("{}: {error}", file.display()))
+}
+
+/// What is known of a text that names this key as the one that it is signed with, and not that of `--key`.
+pub(crate) fn other_key(other: Hash, key: Hash) -> String {
+    format!("{OTHER_KEY}: with {other}, it says, not with {key}")
 }
 
 /// A file that is read and hashed at once.
@@ -176,12 +192,45 @@ impl CheckedFile {
     /// Notes a fault of the newest version.
     fn fault(&mut self, damage: Damage, what: String) {
         let verdict = &mut self.verdict.verdict;
+        let (seq, serial) = verdict.newest;
         verdict.faults.push(Fault {
-            seq: verdict.newest.0,
-            serial: Some(verdict.newest.1.encode()),
+            seq,
+            // A file without a version has no serial.
+            serial: (seq > 0).then(|| serial.encode()),
             damage,
             what,
         });
+    }
+}
+
+/// What is known of the signature of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Signature {
+    /// The manifest says that it is not signed.
+    None,
+    /// Nobody gave a key.
+    Unchecked,
+    /// The key made it.
+    Good,
+    /// The key did not make it.
+    Bad(String),
+    /// The manifest names another key than the one that was given.
+    OtherKey(String),
+    /// The file with it is not there; whether a key was given.
+    Missing { is_sought: bool },
+}
+
+impl Signature {
+    /// As programs read it.
+    const fn as_str(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Unchecked => "unchecked",
+            Self::Good => "good",
+            Self::Bad(_) => "bad",
+            Self::OtherKey(_) => "otherKey",
+            Self::Missing { is_sought: _ } => "missing",
+        }
     }
 }
 
@@ -189,56 +238,78 @@ impl CheckedFile {
 struct CheckedManifest {
     path: PathBuf,
     manifest: Option<Manifest>,
-    /// What is known of the signature.
-    signature: &'static str,
-    faults: Vec<(Damage, String)>,
+    signature: Signature,
+    /// What is wrong with the text.
+    fault: Option<String>,
 }
 
 impl CheckedManifest {
     fn read(path: &Path, key: Option<&PublicKey>) -> Result<Self, Failure> {
         let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
-        let mut faults = Vec::new();
-        let manifest = match Manifest::parse(&text) {
-            Ok(manifest) => Some(manifest),
-            Err(error) => {
-                faults.push((Damage::Changed, error.to_string()));
-                None
-            }
+        let (manifest, fault) = match Manifest::parse(&text) {
+            Ok(manifest) => (Some(manifest), None),
+            Err(error) => (None, Some(error.to_string())),
         };
-        let signed_by = manifest.as_ref().and_then(|manifest| manifest.key);
-        let signature = match (key, signed_by) {
-            (None, None) => "none",
-            (None, Some(_)) => "unchecked",
-            (Some(key), _) => match signature_fault(path, &text, key, signed_by) {
-                None => "good",
-                Some(fault) => {
-                    faults.push(fault);
-                    "bad"
-                }
-            },
-        };
+        let signature = signature_state(path, &text, key, manifest.as_ref())?;
         Ok(Self {
             path: path.to_owned(),
             manifest,
             signature,
-            faults,
+            fault,
         })
+    }
+
+    /// What is wrong with it, with the damage as programs read it.
+    fn faults(&self) -> Vec<(Damage, String)> {
+        let of_signature = match &self.signature {
+            Signature::None | Signature::Unchecked | Signature::Good => None,
+            Signature::Missing { is_sought: false } => None,
+            Signature::Bad(what) => Some((Damage::Changed, what.clone())),
+            Signature::OtherKey(what) => Some((Damage::Unknown, what.clone())),
+            Signature::Missing { is_sought: true } => Some((Damage::Lost, self.without())),
+        };
+        let of_text = self.fault.clone().map(|what| (Damage::Changed, what));
+        of_text.into_iter().chain(of_signature).collect()
+    }
+
+    /// Says that the signature is not there.
+    fn without(&self) -> String {
+        format!(
+            "its signature {} is not there",
+            signature_of(&self.path).display()
+        )
     }
 
     fn write(&self, output: Output, out: &mut dyn Write) -> io::Result<()> {
         let file = self.path.display().to_string();
-        write_faults(&file, Some(self.signature), &self.faults, output, out)?;
-        if self.faults.is_empty() && output == Output::Text {
-            let signature = match self.signature {
-                "good" => "signed with this key",
-                "unchecked" => {
-                    "signed, but the signature was not checked: --key PUBLIC.pem checks it"
-                }
-                _ => "not signed",
-            };
-            writeln!(out, "{file}: good; {signature}")?;
+        let faults = self.faults();
+        if output == Output::Json {
+            let signature = self.signature.as_str();
+            return write_faults(&file, Some(signature), &faults, output, out);
         }
-        Ok(())
+        let is_good = faults.is_empty();
+        if let Some(what) = &self.fault {
+            write_faults(&file, None, &[(Damage::Changed, what.clone())], output, out)?;
+        }
+        let said = match &self.signature {
+            Signature::Bad(what) => {
+                return write_faults(&file, None, &[(Damage::Changed, what.clone())], output, out);
+            }
+            Signature::OtherKey(what) => return writeln!(out, "{file}: {what}"),
+            Signature::Missing { is_sought: true } => {
+                return writeln!(out, "{file}: BROKEN: {}", self.without());
+            }
+            _ if !is_good => return Ok(()),
+            Signature::None => "not signed".to_owned(),
+            Signature::Unchecked => {
+                "signed, but the signature was not checked: --key PUBLIC.pem checks it".to_owned()
+            }
+            Signature::Good => "signed with this key".to_owned(),
+            Signature::Missing { is_sought: false } => {
+                format!("it says that it is signed, but {}", self.without())
+            }
+        };
+        writeln!(out, "{file}: good; {said}")
     }
 }
 
@@ -247,36 +318,49 @@ pub(crate) fn read_public_key(file: &Path) -> Result<PublicKey, Failure> {
     PublicKey::read(file).map_err(|error| Failure::unusable(format!("{}: {error}", file.display())))
 }
 
-/// Why the signature of a manifest does not prove that it was signed with a key.
-fn signature_fault(
+/// What is known of the signature of a manifest.
+fn signature_state(
     path: &Path,
     text: &[u8],
-    key: &PublicKey,
-    signed_by: Option<Hash>,
-) -> Option<(Damage, String)> {
+    key: Option<&PublicKey>,
+    manifest: Option<&Manifest>,
+) -> Result<Signature, Failure> {
+    let signed_by = manifest.and_then(|manifest| manifest.key);
+    if key.is_none() && signed_by.is_none() {
+        return Ok(Signature::None);
+    }
     let file = signature_of(path);
     let mut signature = Vec::new();
     let read = File::open(&file)
         .and_then(|opened| opened.take(SIGNATURE_BYTES).read_to_end(&mut signature));
-    if let Err(error) = read {
-        return Some((
-            Damage::Lost,
-            format!("its signature {}: {error}", file.display()),
-        ));
+    match read {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let is_sought = key.is_some();
+            return Ok(Signature::Missing { is_sought });
+        }
+        Err(error) => return Err(unreadable(&file, &error)),
     }
-    if key.has_signed(text, &signature) {
-        return None;
-    }
-    let other = signed_by.filter(|by| *by != key.id());
-    let why = match other {
-        Some(by) => format!("it is signed with the key {by}, not with {}", key.id()),
-        None => format!(
-            "{} is not the signature of it that {} makes",
-            file.display(),
-            key.id()
-        ),
+    let Some(key) = key else {
+        return Ok(Signature::Unchecked);
     };
-    Some((Damage::Changed, why))
+    if key.has_signed(text, &signature) {
+        return Ok(Signature::Good);
+    }
+    let other = manifest.zip(signed_by.filter(|by| *by != key.id()));
+    if let Some((manifest, other)) = other {
+        let own = Manifest {
+            key: Some(key.id()),
+            ..manifest.clone()
+        };
+        // Otherwise no more than the name of the key was changed.
+        if !key.has_signed(own.text().as_bytes(), &signature) {
+            return Ok(Signature::OtherKey(other_key(other, key.id())));
+        }
+    }
+    let (file, key) = (file.display(), key.id());
+    let what = format!("{file} is not the signature of it that {key} makes");
+    Ok(Signature::Bad(what))
 }
 
 /// Hashes to look for in an export.
@@ -315,22 +399,25 @@ pub(crate) fn verify_export(
         ));
     }
     let manifest = manifest_of(path, is_history, key)?;
-    let failed = |error: io::Error| Failure::running(error.to_string());
-    let mut broken = Vec::new();
+    let mut found = Found::default();
+    let mut other_key = None;
     if let Some(checked) = &manifest {
-        checked.write(output, out).map_err(failed)?;
-        if !checked.faults.is_empty() {
-            broken.push(checked.path.display().to_string());
+        checked.write(output, out).map_err(unwritten)?;
+        let faults = checked.faults();
+        let shown = checked.path.display().to_string();
+        if faults.iter().any(|(damage, _)| *damage != Damage::Unknown) {
+            found.broken.push(shown);
+        } else if matches!(checked.signature, Signature::OtherKey(_)) {
+            other_key = Some(format!("{shown}: {OTHER_KEY}"));
         }
     }
-    let mut not_anchored = None;
     let is_listed = manifest.as_ref().is_some_and(|it| it.manifest.is_some());
-    for (file, said) in files_of(path, is_history, manifest.as_ref()) {
+    for (file, said) in files_of(path, is_history, manifest.as_ref())? {
         let shown = file.display().to_string();
         if said.is_some() && !file.exists() {
             let what = "the manifest names it, and it is not there".to_owned();
-            write_faults(&shown, None, &[(Damage::Lost, what)], output, out).map_err(failed)?;
-            broken.push(shown);
+            write_faults(&shown, None, &[(Damage::Lost, what)], output, out).map_err(unwritten)?;
+            found.broken.push(shown);
             continue;
         }
         let mut checked = CheckedFile::read(&file, &hashes)?;
@@ -339,17 +426,47 @@ pub(crate) fn verify_export(
             None if is_listed => checked.is_not_named(key.is_some()),
             None => {}
         }
-        match write_file_verdict(&shown, &checked.verdict, &anchors, output, out) {
-            Err(AuditError::BrokenFile(_)) => broken.push(shown),
-            Err(error @ AuditError::NotAnchored { .. }) => not_anchored = Some(error),
+        let written = write_file_verdict(&shown, &checked.verdict, &anchors, output, out);
+        found.take_in(shown, written)?;
+    }
+    found.judge(other_key)
+}
+
+fn unwritten(error: io::Error) -> Failure {
+    Failure::running(error.to_string())
+}
+
+/// What is wrong with the files of an export.
+#[derive(Default)]
+struct Found {
+    /// The files that are not as they were written.
+    broken: Vec<String>,
+    /// A hash that no version has.
+    not_anchored: Option<AuditError>,
+}
+
+impl Found {
+    /// Takes in what was written about a file.
+    fn take_in(&mut self, file: String, written: Result<(), AuditError>) -> Result<(), Failure> {
+        match written {
+            Err(AuditError::BrokenFile(_)) => self.broken.push(file),
+            Err(error @ AuditError::NotAnchored { .. }) => self.not_anchored = Some(error),
             done => done.map_err(refused)?,
         }
+        Ok(())
     }
-    if broken.is_empty() {
-        not_anchored.map_or(Ok(()), |error| Err(refused(error)))
-    } else {
-        let files = broken.join(", ");
-        Err(Failure::running(format!("{files}: not as it was written")))
+
+    /// What is certain comes first.
+    fn judge(self, other_key: Option<String>) -> Result<(), Failure> {
+        if !self.broken.is_empty() {
+            let files = self.broken.join(", ");
+            return Err(Failure::running(format!("{files}: not as it was written")));
+        }
+        if let Some(what) = other_key {
+            return Err(Failure::running(what));
+        }
+        self.not_anchored
+            .map_or(Ok(()), |error| Err(refused(error)))
     }
 }
 
@@ -375,19 +492,54 @@ fn manifest_of(
     }
 }
 
-/// The files to check, each with what the manifest says of it.
+/// The files to check, each with what the manifest says of it. Those that it does not name are the last ones.
 fn files_of<'a>(
     path: &Path,
     is_history: bool,
     manifest: Option<&'a CheckedManifest>,
-) -> Vec<(PathBuf, Option<&'a FileEntry>)> {
+) -> Result<Vec<(PathBuf, Option<&'a FileEntry>)>, Failure> {
     let manifest = manifest.and_then(|checked| checked.manifest.as_ref());
     let mut entries = manifest.into_iter().flat_map(|manifest| &manifest.files);
     if is_history {
         let name = path.file_name().map(|name| name.to_string_lossy());
         let said = entries.find(|said| Some(said.file.as_str()) == name.as_deref());
-        return vec![(path.to_owned(), said)];
+        return Ok(vec![(path.to_owned(), said)]);
     }
     let all = entries.map(|said| (path.with_file_name(&said.file), Some(said)));
-    all.collect()
+    let mut all: Vec<_> = all.collect();
+    let others = not_named(path, &all)?;
+    all.extend(others.into_iter().map(|file| (file, None)));
+    Ok(all)
+}
+
+/// The histories beside a manifest that are not among these files, in the order of their names.
+fn not_named(
+    manifest: &Path,
+    named: &[(PathBuf, Option<&FileEntry>)],
+) -> Result<Vec<PathBuf>, Failure> {
+    let folder = match manifest.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        Some(_) | None => Path::new("."),
+    };
+    let failed = |error: io::Error| unreadable(folder, &error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let file = manifest.with_file_name(entry.map_err(failed)?.file_name());
+        let is_lines = file.extension().is_some_and(|it| it == "ndjson") && file.is_file();
+        if is_lines && !is_notes(&file)? && !named.iter().any(|(known, _)| *known == file) {
+            found.push(file);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a file has notes, which may be kept beside an export.
+fn is_notes(file: &Path) -> Result<bool, Failure> {
+    const BEGIN: &[u8] = b"{\"note\":";
+    let mut begin = Vec::new();
+    File::open(file)
+        .and_then(|opened| opened.take(BEGIN.len() as u64).read_to_end(&mut begin))
+        .map_err(|error| unreadable(file, &error))?;
+    Ok(begin == BEGIN)
 }

@@ -12,10 +12,13 @@ use zone::Hash;
 use zone::journal::Damage;
 use zone::signing::PublicKey;
 
-use crate::cli::evidence::{signature_of, unreadable};
+use crate::cli::evidence::{OTHER_KEY, other_key, signature_of, unreadable};
 use crate::cli::file_faults::write_faults;
 use crate::failure::Failure;
 
+/// What notes are of that name different versions with one number.
+const TWO_HISTORIES: &str =
+    "the notes are of two histories: after a restore of an old state folder they go to a new file";
 /// The most faults that are kept.
 const FAULTS_KEPT: usize = 100;
 
@@ -28,9 +31,13 @@ pub(crate) struct CheckedNotes {
     count: u64,
     /// The times of the first and the last of them, milliseconds since 1970 UTC.
     times_ms: Option<(u64, u64)>,
-    /// Whether a key checked the signatures.
-    is_checked: bool,
+    /// The key that checked the signatures, as its SHA-256.
+    key: Option<Hash>,
     faults: Vec<(Damage, String)>,
+    /// The other keys that notes say they are signed with, and how many do.
+    others: BTreeMap<Hash, u64>,
+    /// The zones of which two versions have the same number, each with the first of them.
+    twofold: BTreeMap<String, String>,
     /// The versions that the good ones name, each once.
     pub(crate) noted: Vec<Noted>,
     /// The hash of each version, and the line that has it.
@@ -42,7 +49,7 @@ impl CheckedNotes {
     pub(crate) fn read(path: &Path, key: Option<&PublicKey>) -> Result<Self, Failure> {
         let mut notes = Self {
             file: path.display().to_string(),
-            is_checked: key.is_some(),
+            key: key.map(PublicKey::id),
             ..Self::default()
         };
         let signature = signature_of(path);
@@ -82,15 +89,16 @@ impl CheckedNotes {
         if let Some(key) = key
             && !key.has_signed(note.text().as_bytes(), &signature)
         {
-            let what = match note.key == key.id() {
-                true => "the signature is not that of the note".to_owned(),
-                false => format!(
-                    "it is signed with the key {}, not with {}",
-                    note.key,
-                    key.id()
-                ),
+            let own = Note {
+                key: key.id(),
+                ..note.clone()
             };
-            return self.fault(Damage::Changed, format!("line {line}: {what}"));
+            if own == note || key.has_signed(own.text().as_bytes(), &signature) {
+                let what = format!("line {line}: the signature is not that of the note");
+                return self.fault(Damage::Changed, what);
+            }
+            *self.others.entry(note.key).or_default() += 1;
+            return;
         }
         self.count += 1;
         let (first, last) = self.times_ms.unwrap_or((note.time_ms, note.time_ms));
@@ -101,10 +109,11 @@ impl CheckedNotes {
             let (hash, earlier) = *self.hashes.entry(of).or_insert((zone.hash, line));
             if hash != zone.hash {
                 let version = zone.version;
-                let what = format!(
-                    "line {line}: version {version} of {name} has another hash than in line {earlier}"
-                );
-                self.fault(Damage::Chain, what);
+                self.twofold.entry(name).or_insert_with_key(|name| {
+                    format!(
+                        "version {version} of {name} has another hash in line {line} than in line {earlier}"
+                    )
+                });
             } else if earlier == line {
                 self.noted.push(Noted {
                     zone: name,
@@ -115,41 +124,64 @@ impl CheckedNotes {
         }
     }
 
+    /// Why notes that are as they were written do not prove what they say, with the damage as programs read it.
+    fn remarks(&self) -> Vec<(Damage, String)> {
+        let two = self.twofold.values().map(|what| {
+            let what = format!("the notes are of two histories: {what}");
+            (Damage::Chain, what)
+        });
+        let other =
+            { self.others.iter().zip(self.key.iter().cycle()) }.map(|((other, count), key)| {
+                let what = format!("notes: {count}, {}", other_key(*other, *key));
+                (Damage::Unknown, what)
+            });
+        two.chain(other).collect()
+    }
+
     /// Writes what is known of the notes themselves.
     pub(crate) fn write(&self, output: Output, out: &mut dyn Write) -> io::Result<()> {
         let Self {
             file,
             count,
             times_ms,
-            is_checked,
+            key,
             faults,
+            others,
+            twofold: _,
             noted: _,
             hashes: _,
         } = self;
         if self.is_empty() {
             return Ok(());
         }
-        let signature = match (is_checked, faults.is_empty()) {
-            (false, _) => "unchecked",
-            (true, true) => "good",
-            (true, false) => "bad",
+        let remarks = self.remarks();
+        let is_good = faults.is_empty() && remarks.is_empty();
+        let signature = match (key, faults.is_empty(), others.is_empty()) {
+            (None, _, _) => "unchecked",
+            (Some(_), false, _) => "bad",
+            (Some(_), true, false) => "otherKey",
+            (Some(_), true, true) => "good",
         };
         if output == Output::Json {
+            let all = faults.iter().chain(&remarks);
             let fault = |(damage, what): &(Damage, String)| json!({ "damage": damage.as_str(), "what": what });
             let line = json!({
                 "schema": SCHEMA,
                 "file": file,
-                "good": faults.is_empty(),
+                "good": is_good,
                 "signature": signature,
                 "notes": count,
-                "faults": faults.iter().map(fault).collect::<Vec<_>>(),
+                "faults": all.map(fault).collect::<Vec<_>>(),
             });
             return writeln!(out, "{line}");
         }
         write_faults(file, None, faults, output, out)?;
-        if let (Some((first, last)), true) = (times_ms, faults.is_empty()) {
+        for (_, what) in remarks {
+            writeln!(out, "{file}: {what}")?;
+        }
+        if let (Some((first, last)), true) = (times_ms, is_good) {
             let (first, last) = (TimeText(*first), TimeText(*last));
-            let (good, signature) = match is_checked {
+            let (good, signature) = match key.is_some() {
                 true => ("good; ", "signed with this key"),
                 false => (
                     "",
@@ -164,12 +196,18 @@ impl CheckedNotes {
         Ok(())
     }
 
-    /// The failure of notes that are not as they were written.
+    /// The failure of notes that are not as they were written, or prove nothing.
     pub(crate) fn judge(&self) -> Result<(), Failure> {
-        if self.faults.is_empty() {
+        let why = if !self.faults.is_empty() {
+            "not as it was written"
+        } else if !self.twofold.is_empty() {
+            TWO_HISTORIES
+        } else if !self.others.is_empty() {
+            OTHER_KEY
+        } else {
             return Ok(());
-        }
+        };
         let file = &self.file;
-        Err(Failure::running(format!("{file}: not as it was written")))
+        Err(Failure::running(format!("{file}: {why}")))
     }
 }

@@ -36,8 +36,9 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
         let opened = if read_only {
             // The marks of a copied file are not those of the file, so the files themselves are checked.
             StateCopy::of(state, files_of).and_then(|(copy, files)| {
+                let past = StoredPast::open(copy.path(), "in the copy: ");
                 Ok(Stored {
-                    past: StoredPast::open(copy.path(), "in the copy: ")?,
+                    past: past.map_err(|error| error.about(copy.path(), state))?,
                     files,
                     _copy: Some(copy),
                 })

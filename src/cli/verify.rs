@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dns::Name;
 use history::{Anchors, AuditError, Noted, Output, Request, ZoneParts, write_verdicts};
@@ -14,7 +14,9 @@ use zone::journal::{PartVerdict, SegmentPart, SegmentsVerdict, Verdict};
 use crate::cli::answered::{Asked, read_json};
 use crate::cli::args::VerifyWanted;
 use crate::cli::commands::print;
-use crate::cli::evidence::{Sought, export_of, read_public_key, unreadable, verify_export};
+use crate::cli::evidence::{
+    Sought, export_of, read_public_key, unreadable, verify_export, without_manifest,
+};
 use crate::cli::notes::CheckedNotes;
 use crate::cli::progress::Progress;
 use crate::cli::stopped::refused;
@@ -100,6 +102,11 @@ struct Store {
 impl Store {
     /// Verifies the zones, and writes what was found.
     fn verify(mut self, output: Output, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(folder) = self.zone.clone().filter(|zone| Path::new(zone).is_dir())
+            && !self.has_zone(&folder)
+        {
+            return Err(Failure::unusable(without_manifest(&folder)));
+        }
         let zones = match self.asked.parts(self.zone.clone()) {
             // All zones of the notes are gone.
             Ok(zones) if zones.is_empty() && !self.has_notes => {
@@ -122,6 +129,13 @@ impl Store {
         files.judge(verified.map_err(refused))
     }
 
+    /// Whether there is a store, and it has a zone with this name.
+    fn has_zone(&mut self, text: &str) -> bool {
+        let zones = self.asked.parts(None).unwrap_or_default();
+        let name = Name::parse(text).map(|name| name.to_lower().to_string());
+        name.is_ok_and(|name| zones.iter().any(|known| known.zone == name))
+    }
+
     /// Verifies the parts of a zone, oldest first. A segment may be added meanwhile.
     fn verdict_of(&mut self, zone: &ZoneParts) -> Result<Verdict, Failure> {
         let progress = Progress::begin(format!("verify {}", zone.zone), zone.versions());
@@ -133,7 +147,7 @@ impl Store {
         loop {
             for part in &listed {
                 match self.sound.verdict_of(&zone.zone, part) {
-                    Some(known) => segments.add(part, known),
+                    Some(known) => segments.reuse(part, known),
                     None if segments.is_away() => segments.skip(part),
                     None => {
                         // The first version names the hash of the one before it.

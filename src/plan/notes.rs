@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use archive::Address;
 use directives::config::{Config, History, NoteTarget, ServerBlock, Source, server_of};
 use dns::Name;
 
@@ -75,6 +76,16 @@ pub(crate) fn note_folders(config: &Config) -> BTreeSet<PathBuf> {
         NoteTarget::Log | NoteTarget::ConfigMap { .. } => None,
     });
     files.map(|path| folder_of(path)).collect()
+}
+
+/// The folders of this machine that are archives.
+pub(crate) fn archive_folders(config: &Config) -> BTreeSet<PathBuf> {
+    let urls = histories(config).filter_map(|(_, history)| history.archive.as_deref());
+    // An address was checked when it was read.
+    let addresses = urls.filter_map(|url| Address::parse(url).ok());
+    addresses
+        .filter_map(|it| it.folder().map(Path::to_owned))
+        .collect()
 }
 
 /// The folder of a file.

@@ -74,6 +74,16 @@ pub(crate) enum PastError {
     Other(Failure),
 }
 
+impl PastError {
+    /// The same about another folder than the one that was read for it.
+    pub(crate) fn about(self, read: &Path, asked: &Path) -> Self {
+        match self {
+            Self::Busy(failure) => Self::Busy(failure.about(read, asked)),
+            Self::Other(failure) => Self::Other(failure.about(read, asked)),
+        }
+    }
+}
+
 impl StoredPast {
     /// The past of what runs, as the control socket tells of it.
     pub(crate) fn of_data(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -49,13 +49,15 @@ struct Opened {
 impl Opened {
     /// An error of reading. Without its folder, an archive is away; the object is not known to be lost.
     fn failed(&self, error: io::Error) -> io::Error {
-        match &self.folder {
-            Some(folder) if error.kind() == io::ErrorKind::NotFound && !folder.is_dir() => {
-                io::Error::other(format!("there is no folder {}", folder.display()))
-            }
-            Some(_) | None => error,
-        }
+        self.folder.as_deref().and_then(no_folder).unwrap_or(error)
     }
+}
+
+/// The error of an archive whose folder is not there; `None` when it is, or nobody may look.
+fn no_folder(folder: &Path) -> Option<io::Error> {
+    let found = std::fs::metadata(folder);
+    let is_missing = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    is_missing.then(|| io::Error::other(format!("there is no folder {}", folder.display())))
 }
 
 impl fmt::Debug for Stores {
@@ -87,6 +89,9 @@ impl Stores {
         }
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let address = Address::parse(url).map_err(|error| invalid(error.to_string()))?;
+        if let Some(error) = address.folder().and_then(no_folder) {
+            return Err(error);
+        }
         let opened = Opened {
             store: store(&address).map_err(|error| invalid(plain(&error)))?,
             folder: match &address.kind {
@@ -145,8 +150,13 @@ impl Objects for Stores {
     }
 
     fn write(&self, place: &ObjectPlace, octets: Vec<u8>) -> io::Result<()> {
-        let Opened { store, prefix, .. } = self.opened(&place.url)?;
-        let path = path_of(&prefix, &place.name)?;
+        let opened = self.opened(&place.url)?;
+        // The store would make it again.
+        if let Some(error) = opened.folder.as_deref().and_then(no_folder) {
+            return Err(error);
+        }
+        let path = path_of(&opened.prefix, &place.name)?;
+        let store = Arc::clone(&opened.store);
         self.wait(async move { store.put(&path, PutPayload::from(octets)).await })?;
         Ok(())
     }
@@ -284,7 +294,26 @@ mod tests {
             url: "file:///no/such/folder".into(),
             name: "z/1.zws".into(),
         };
-        assert!(stores.write(&place, vec![1]).is_err());
-        assert!(stores.read(&place, 0..1).is_err());
+        let gone = "there is no folder /no/such/folder";
+        assert_eq!(stores.write(&place, vec![1]).unwrap_err().to_string(), gone);
+        assert_eq!(stores.read(&place, 0..1).unwrap_err().to_string(), gone);
+    }
+
+    #[test]
+    fn a_folder_that_was_taken_away_is_named_and_is_not_made_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("archive");
+        std::fs::create_dir(&folder).unwrap();
+        let stores = Stores::new();
+        let place = ObjectPlace {
+            url: format!("file://{}", folder.display()).into(),
+            name: "z/1.zws".into(),
+        };
+        stores.write(&place, vec![1]).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let gone = format!("there is no folder {}", folder.display());
+        assert_eq!(stores.read(&place, 0..1).unwrap_err().to_string(), gone);
+        assert_eq!(stores.write(&place, vec![1]).unwrap_err().to_string(), gone);
+        assert!(!folder.exists());
     }
 }

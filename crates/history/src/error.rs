@@ -166,6 +166,16 @@ pub enum AuditError {
         /// The verified zones.
         zones: Vec<Name>,
     },
+    /// A hash that was noted elsewhere is that of another zone than the one that is named with it.
+    #[error("the hash {hash} is that of a version of {other}, not of {zone}: write {other}={hash}")]
+    OfAnotherZone {
+        /// The hash.
+        hash: Hash,
+        /// The zone that is named.
+        zone: Name,
+        /// The zone that has it.
+        other: Name,
+    },
     /// No version that is kept has a hash that was noted elsewhere.
     #[error("no version of {} that is kept here has the hash {hash}: it is that of a version that is not kept here, or of another history", names_of(.zones))]
     NotAnchored {
@@ -265,6 +275,7 @@ impl AuditError {
             | Self::Type(_)
             | Self::Anchor(_)
             | Self::NotNoted(_)
+            | Self::OfAnotherZone { .. }
             | Self::Object { .. } => Fault::Wrong,
             Self::NoSerial { .. }
             | Self::Condensed { .. }

@@ -9,7 +9,7 @@ use server::BlockZones;
 use writer::{Reason, Waiting};
 use zone::journal::{
     Acts, Archived, KeptCorefile, PartVerdict, PartialStep, SegmentPart, SerialPlace, Topic,
-    Verdict, last_of,
+    Verdict, last_of_known,
 };
 use zone::{Contents, Hash, Net, Step};
 
@@ -272,15 +272,25 @@ pub(super) fn recorded(archived: &[Archived]) -> impl Iterator<Item = &Archived>
     newest_first.take_while(|entry| entry.has_records)
 }
 
+/// The versions of a zone whose serial and time are known without a look into the archive, among those that are there: the
+/// ends of its segments, in ascending order.
+pub(super) fn segment_ends(past: &dyn Past, zone: &Name) -> Vec<u64> {
+    let parts = past.segment_parts(zone).into_iter();
+    let mut ends: Vec<_> = parts.flat_map(|part| [part.first, part.until]).collect();
+    ends.dedup();
+    ends
+}
+
 /// The last version of a zone for whose serial and time `holds` is true; the one before the oldest when there is
-/// none. Costs a binary search: serials and times ascend, so `holds` is true for all earlier versions too.
+/// none. Costs a binary search: serials and times ascend, so `holds` is true for all earlier versions too. Of an archive
+/// it reads no more than one segment.
 pub(super) fn last_version(
     past: &dyn Past,
     zone: &Name,
     range: (u64, u64),
     holds: &dyn Fn((Serial, u64)) -> bool,
 ) -> Result<u64, AuditError> {
-    last_of(range, |seq| {
+    last_of_known(range, &segment_ends(past, zone), |seq| {
         Ok::<_, AuditError>(holds(past.moment(zone, seq)?))
     })
 }

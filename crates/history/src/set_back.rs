@@ -7,11 +7,11 @@
 
 use dns::{Name, Serial};
 use serde_json::{Value, json};
-use zone::journal::{Archived, last_of};
+use zone::journal::{Archived, last_of_known};
 
 use crate::error::AuditError;
 use crate::moment::TimeText;
-use crate::past::Past;
+use crate::past::{Past, segment_ends};
 
 /// So many versions after the one that is answered are looked at: what was published while the clock was ahead.
 const LOOKED_AHEAD: u64 = 64;
@@ -56,7 +56,12 @@ impl SetBack {
         }
         let newest = versions.newest();
         for place in answered + 1..=newest.min(answered + LOOKED_AHEAD) {
-            let before = std::mem::replace(&mut entry, versions.get(place)?);
+            let next = match versions.get(place) {
+                // The answer needs nothing of the segment that has these.
+                Err(AuditError::Archive(_) | AuditError::ArchiveAway(_)) => return Ok(None),
+                next => next?,
+            };
+            let before = std::mem::replace(&mut entry, next);
             let is_ahead = place == newest && past.now_ms() < entry.time_ms;
             if is_ahead || entry.has_time_of_another(Some(&before)) {
                 return versions.with_time(entry.time_ms, asked_ms).map(Some);
@@ -179,10 +184,14 @@ impl<'a> Versions<'a> {
     /// The versions with a time.
     fn with_time(&self, time_ms: u64, asked_ms: u64) -> Result<SetBack, AuditError> {
         let newest = self.newest();
-        let before = last_of((1, newest), |place| {
+        let (oldest, old) = (self.kept.0, self.old());
+        let known: Vec<u64> = { segment_ends(self.past, self.zone).into_iter() }
+            .filter_map(|seq| Some(seq.checked_sub(oldest)? + 1 + old))
+            .collect();
+        let before = last_of_known((1, newest), &known, |place| {
             Ok::<_, AuditError>(self.get(place)?.time_ms < time_ms)
         })?;
-        let last = last_of((1, newest), |place| {
+        let last = last_of_known((1, newest), &known, |place| {
             Ok::<_, AuditError>(self.get(place)?.first_ms <= time_ms)
         })?;
         let first = self.get(before + 1)?;

@@ -494,6 +494,50 @@ fn a_hash_of_no_version_is_of_another_history_unless_a_version_is_missing_that_m
 }
 
 #[test]
+fn a_hash_of_another_zone_is_a_slip_and_that_zone_is_named() {
+    let verdict = Fake::new().verdict;
+    let hash = "cd".repeat(32);
+    let mut other = verdict.clone();
+    other.anchored.push(Anchored {
+        hash: hash.parse().unwrap(),
+        seq: 2,
+        serial: Serial::decode(101),
+    });
+    let anchors = crate::Anchors::parse(&[format!("z={hash}")], &[]).unwrap();
+    for zone in ["z.", "y."] {
+        assert_eq!(anchors.hashes_among(&name(zone), &|_| true).len(), 1);
+    }
+    let found = vec![(name("y."), other), (name("z."), verdict)];
+    let mut text = Vec::new();
+    let done = crate::write_verdicts(found, &anchors, Output::Text, &mut text);
+    let text = String::from_utf8(text).unwrap();
+    let error = done.unwrap_err();
+    assert_eq!(error.fault(), crate::Fault::Wrong);
+    let want = format!("{hash} is that of a version of y., not of z.: write y.={hash}");
+    assert!(error.to_string().contains(&want), "{error}");
+    assert!(!text.contains("BROKEN"), "{text}");
+}
+
+#[test]
+fn segments_that_were_not_read_again_are_counted() {
+    let mut past = Fake::new();
+    past.verdict.segments = 13;
+    let whole = verify(&past, &"cd".repeat(32)).0;
+    assert!(!whole.contains("not read again"), "{whole}");
+    let mut text = Vec::new();
+    past.verdict.reused_segments = 12;
+    let found = vec![(name("z."), past.verdict)];
+    crate::write_verdicts(found.clone(), &<_>::default(), Output::Text, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let want = "the oldest are in 13 segments of the archive: good; 12 of them were good in an earlier run and were not read again\n";
+    assert!(text.contains(want), "{text}");
+    let mut json = Vec::new();
+    crate::write_verdicts(found, &<_>::default(), Output::Json, &mut json).unwrap();
+    let json = String::from_utf8(json).unwrap();
+    assert!(json.contains("\"segmentsNotReadAgain\":12"), "{json}");
+}
+
+#[test]
 fn the_versions_of_notes_are_in_the_chain_or_older_or_missing() {
     let mut past = Fake::new();
     let verify = |past: &Fake, zone: Option<&str>, noted: &[(u64, &str)]| {

@@ -135,7 +135,7 @@ impl Anchor {
         };
         Fault {
             seq,
-            serial: Some(serial.encode()),
+            serial: (seq > 0).then(|| serial.encode()),
             damage,
             what,
         }
@@ -171,8 +171,11 @@ impl Anchors {
     /// The hashes to look for among the versions of a zone with certain numbers.
     #[must_use]
     pub fn hashes_among(&self, zone: &Name, is_there: &dyn Fn(u64) -> bool) -> Vec<Hash> {
-        let may_be_there =
-            |anchor: &&Anchor| anchor.is_of(zone) && anchor.version.is_none_or(is_there);
+        // A hash that a person typed may be that of another zone than the one beside it.
+        let may_be_there = |anchor: &&Anchor| match anchor.version {
+            None => true,
+            Some(version) => anchor.is_of(zone) && is_there(version),
+        };
         let own = self.0.iter().filter(may_be_there);
         own.map(|anchor| anchor.hash).collect()
     }
@@ -221,9 +224,19 @@ impl Anchors {
                     known: found.iter().map(|(zone, _)| zone.clone()).collect(),
                 });
             }
+            let mut having = found.iter().filter(|(_, it)| has(it, anchor.hash));
+            let other = having.next().map(|(zone, _)| zone.clone());
             let of_zone = |(zone, _): &&mut (Name, Verdict)| anchor.is_of(zone);
             let mut own: Vec<_> = found.iter_mut().filter(of_zone).collect();
             if own.iter().any(|(_, verdict)| has(verdict, anchor.hash)) {
+                continue;
+            }
+            if let (Some(zone), None, Some(other)) = (&anchor.zone, anchor.version, other) {
+                not_anchored = Some(AuditError::OfAnotherZone {
+                    hash: anchor.hash,
+                    zone: zone.clone(),
+                    other,
+                });
                 continue;
             }
             if let [(zone, verdict)] = own.as_mut_slice() {
@@ -302,8 +315,8 @@ pub(super) fn write(
 /// Writes what verifying zones found.
 ///
 /// # Errors
-/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::OfAnother`] or
-/// [`AuditError::NotAnchored`] when no version that is kept has a hash, else [`AuditError::NotAllKnown`].
+/// After everything was written: [`AuditError::Broken`] when a history is damaged, else [`AuditError::OfAnotherZone`],
+/// [`AuditError::OfAnother`] or [`AuditError::NotAnchored`] when no version that is kept has a hash, else [`AuditError::NotAllKnown`].
 pub fn write_verdicts(
     mut found: Vec<(Name, Verdict)>,
     anchors: &Anchors,
@@ -380,7 +393,10 @@ pub fn write_file_verdict(
     let older = anchors.older_than(&zone, &verdict);
     match output {
         Output::Text => {
-            let label = format!("{path}: {zone}");
+            let label = match &file.zone {
+                Some(zone) => format!("{path}: {zone}"),
+                None => path.to_owned(),
+            };
             write_text(&label, &verdict, (older, ELSEWHERE), out)?;
             if file.is_named == Some(false) && verdict.faults.is_empty() {
                 writeln!(out, "    {NOT_NAMED}: it may be of another export")?;
@@ -389,6 +405,9 @@ pub fn write_file_verdict(
         Output::Json => {
             let mut line = verdict_json(&zone, &verdict, older);
             line["file"] = path.into();
+            if file.zone.is_none() {
+                line["zone"] = Value::Null;
+            }
             if let Some(is_named) = file.is_named {
                 line["named"] = is_named.into();
             }
@@ -423,6 +442,7 @@ fn write_text(
         archived,
         condensed,
         segments,
+        reused_segments: reused,
         anchor: _,
         head: _,
         anchored,
@@ -458,9 +478,15 @@ fn write_text(
         )?;
     }
     if *segments > 0 {
+        let again = match reused {
+            0 => String::new(),
+            reused => {
+                format!("; {reused} of them were good in an earlier run and were not read again")
+            }
+        };
         writeln!(
             out,
-            "    the oldest are in {segments} segments of the archive: good"
+            "    the oldest are in {segments} segments of the archive: good{again}"
         )?;
     }
     if *condensed > 0 {
@@ -565,6 +591,7 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
         archived,
         condensed,
         segments,
+        reused_segments,
         anchor,
         head,
         anchored,
@@ -593,6 +620,9 @@ fn verdict_json(zone: &Name, verdict: &Verdict, older: usize) -> Value {
     });
     if older > 0 {
         line["olderNotes"] = older.into();
+    }
+    if *reused_segments > 0 {
+        line["segmentsNotReadAgain"] = (*reused_segments).into();
     }
     line
 }

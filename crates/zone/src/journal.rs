@@ -141,7 +141,7 @@ pub use sending::Sending;
 pub use serial_floor::Lost;
 #[cfg(any(test, feature = "testing"))]
 pub use serial_search::find_serial;
-pub use serial_search::{SerialPlace, last_of};
+pub use serial_search::{SerialPlace, last_of_known};
 pub use state_files::check_files;
 pub use step_cache::StepCache;
 pub use store::{ArchiveError, ArchiveFault, StoreError};

@@ -6,7 +6,7 @@ use zone::{ContentTree, Contents, Hash, Link, Step};
 use super::fake::{Fake, list, name, soa};
 use crate::evidence::check_lines;
 use crate::export::{version_json, zone_line};
-use crate::{FileVerdict, check_history};
+use crate::{Anchors, FileVerdict, Output, check_history, write_file_verdict};
 
 /// The steps of the fake past with their hashes.
 fn linked() -> Vec<Step> {
@@ -175,6 +175,24 @@ fn a_line_that_is_too_long_is_left_out_and_said() {
     // The lines after it are read as lines.
     let broken = verdict.faults.iter().find(|it| it.what.contains("no line"));
     assert_eq!(broken, None);
+}
+
+#[test]
+fn a_history_without_its_first_line_is_said_to_be_of_no_zone() {
+    for all in [&[][..], &lines(&linked())[1..]] {
+        let file = check(text(all).as_bytes(), &[]);
+        let said = |output| {
+            let mut out = Vec::new();
+            let done = write_file_verdict("z.ndjson", &file, &Anchors::default(), output, &mut out);
+            assert!(done.is_err());
+            String::from_utf8(out).unwrap()
+        };
+        let words = said(Output::Text);
+        let want = "z.ndjson: BROKEN at an unknown version, lost versions: line ";
+        assert!(words.starts_with(want), "{words}");
+        let json = said(Output::Json);
+        assert!(json.contains("\"zone\":null"), "{json}");
+    }
 }
 
 #[test]

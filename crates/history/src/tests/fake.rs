@@ -8,8 +8,8 @@ use dns::{Name, Rdata, RrList, RrRef, Rtype, Serial, Soa, Ttl};
 use provenance::{Cause, Kind, ObjectKey, Operator, Origin, Verb};
 use writer::Waiting;
 use zone::journal::{
-    Act, Acts, Archived, KeptCorefile, PartVerdict, PartialStep, SerialPlace, Topic, Verdict,
-    find_serial,
+    Act, Acts, Archived, KeptCorefile, PartVerdict, PartialStep, SegmentPart, SerialPlace, Topic,
+    Verdict, find_serial,
 };
 use zone::{Contents, Hash, Net, Step};
 
@@ -48,6 +48,8 @@ pub(super) struct Fake {
     pub(super) lost: Vec<Name>,
     /// The versions of an archive that cannot be reached.
     pub(super) away: Vec<u64>,
+    /// The segments of an archive.
+    pub(super) segments: Vec<SegmentPart>,
     /// By how many milliseconds the clock is ahead of the newest version; it was set back where this is negative.
     pub(super) clock_ahead_ms: i64,
 }
@@ -162,6 +164,7 @@ impl Fake {
             waiting: None,
             lost: Vec::new(),
             away: Vec::new(),
+            segments: Vec::new(),
             clock_ahead_ms: 1000,
             verdict: verdict(),
             acts: Vec::new(),
@@ -185,6 +188,7 @@ impl Fake {
 fn verdict() -> Verdict {
     Verdict {
         segments: 0,
+        reused_segments: 0,
         oldest: (1, Some(Serial::decode(100)), THIRD_MS - 2000),
         newest: (3, Serial::decode(200)),
         versions: 3,
@@ -248,6 +252,10 @@ impl Past for Fake {
 
     fn archived(&self, _: &Name) -> Vec<Archived> {
         self.archived.clone()
+    }
+
+    fn segment_parts(&self, _: &Name) -> Vec<SegmentPart> {
+        self.segments.clone()
     }
 
     fn step(&self, _: &Name, seq: u64) -> Result<Arc<Step>, AuditError> {

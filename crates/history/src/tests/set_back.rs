@@ -1,7 +1,8 @@
 //! Times that were there twice.
 
 use serde_json::Value;
-use zone::journal::Archived;
+use zone::Hash;
+use zone::journal::{Archived, SegmentPart};
 
 use super::versions::add_versions;
 use super::*;
@@ -167,6 +168,55 @@ fn a_rollback_works_while_the_archive_is_away() {
     };
     let refused = asked(&past, question, Output::Text).unwrap_err();
     assert!(refused.to_string().contains("away"), "{refused}");
+}
+
+/// A past of ten versions, a second apart. Versions 1 to 3 and 4 to 6 are in segments; of the second, which is lost, only
+/// the ends are known.
+fn past_with_a_lost_segment() -> Fake {
+    let mut past = Fake::new();
+    add_versions(&mut past, 7);
+    for (step, seconds) in past.steps.iter_mut().zip(0..) {
+        Arc::make_mut(step).time_ms = THIRD_MS + 1000 * seconds - 2000;
+    }
+    let segment = |first, until| SegmentPart {
+        first,
+        until,
+        last: until,
+        first_serial: Serial::decode(0),
+        hash: Hash::ZERO,
+        digest: Hash::ZERO,
+        place: String::new(),
+    };
+    past.segments = vec![segment(1, 3), segment(4, 6)];
+    past.away = vec![5];
+    past
+}
+
+#[test]
+fn a_time_is_looked_for_in_no_segment_that_does_not_have_it() {
+    let past = past_with_a_lost_segment();
+    for (at, serial) in [
+        ("2026-11-21T14:00:01.500Z", "101"),
+        ("2026-11-21T14:00:06Z", "204"),
+    ] {
+        let said = show(&past, at, Output::Text);
+        assert!(said.contains(&format!("serial {serial} of ")), "{said}");
+    }
+    let log = |since: &str| {
+        let request = Request::Log {
+            zone: Some("z".into()),
+            since: Some(since.into()),
+            until: None,
+            name: None,
+            object: None,
+            count: None,
+        };
+        asked(&past, request, Output::Text)
+    };
+    let said = log("2026-11-21T14:00:06Z").unwrap();
+    assert_eq!(said.matches("z. 20").count(), 4, "{said}");
+    let refused = log("2026-11-21T14:00:04Z").unwrap_err();
+    assert!(refused.contains("away"), "{refused}");
 }
 
 #[test]

@@ -174,6 +174,15 @@ impl Segments {
         self.0.iter()
     }
 
+    /// The versions with which they begin and end: their descriptions have serial and time of these.
+    pub(super) fn ends(&self) -> Vec<u64> {
+        let mut ends: Vec<_> = { self.0.iter() }
+            .flat_map(|segment| [segment.first, segment.until])
+            .collect();
+        ends.dedup();
+        ends
+    }
+
     /// The segment that has a version.
     pub(super) fn of(&self, seq: u64) -> Option<&Arc<Segment>> {
         let place = self.0.binary_search_by(|segment| {

@@ -20,7 +20,8 @@ impl Reader {
         let stored = self.stored(apex)?;
         let turns = self.turns(&stored)?;
         let range = (stored.first(), stored.head.seq);
-        turns.find(range, serial, |seq| Ok(self.moment(apex, seq)?.0))
+        let ends = stored.segments.ends();
+        turns.find(range, &ends, serial, |seq| Ok(self.moment(apex, seq)?.0))
     }
 
     /// The turns of all kept versions.

@@ -51,10 +51,11 @@ impl Turns {
         }
     }
 
-    /// Finds a serial among these versions.
+    /// Finds a serial among these versions, as [`last_of_known`] does.
     pub(super) fn find<E>(
         &self,
         (oldest, newest): (u64, u64),
+        known: &[u64],
         serial: Serial,
         mut serial_of: impl FnMut(u64) -> Result<Serial, E>,
     ) -> Result<SerialPlace, E> {
@@ -67,7 +68,7 @@ impl Turns {
             let (begin, end) = (serial_of(first)?, serial_of(last)?);
             let within = begin.up_to(serial);
             if within <= begin.up_to(end) {
-                let found = last_of((first, last), |seq| {
+                let found = last_of_known((first, last), known, |seq| {
                     Ok(begin.up_to(serial_of(seq)?) <= within)
                 })?;
                 if serial_of(found)? == serial {
@@ -104,7 +105,7 @@ pub fn find_serial<E>(
     for seq in versions {
         turns.look((seq, serial_of(seq)?));
     }
-    turns.find(range, serial, serial_of)
+    turns.find(range, &[], serial, serial_of)
 }
 
 /// The last version for which `holds` is true; the one before the oldest when there is none. Costs a binary search:
@@ -112,7 +113,7 @@ pub fn find_serial<E>(
 ///
 /// # Errors
 /// The error of `holds`.
-pub fn last_of<E>(
+fn last_of<E>(
     (oldest, newest): (u64, u64),
     mut holds: impl FnMut(u64) -> Result<bool, E>,
 ) -> Result<u64, E> {
@@ -126,6 +127,33 @@ pub fn last_of<E>(
         }
     }
     Ok(low - 1)
+}
+
+/// Like [`last_of`]. `known`, in ascending order, are versions for which `holds` reads nothing, such as those with which a
+/// segment begins and ends. They are looked at first: of the others only those between two of them are.
+///
+/// # Errors
+/// The error of `holds`.
+pub fn last_of_known<E>(
+    (oldest, newest): (u64, u64),
+    known: &[u64],
+    mut holds: impl FnMut(u64) -> Result<bool, E>,
+) -> Result<u64, E> {
+    let known = known.get(known.partition_point(|seq| *seq < oldest)..);
+    let known = known.unwrap_or_default();
+    let known = known.get(..known.partition_point(|seq| *seq <= newest));
+    let known = known.unwrap_or_default();
+    let (mut low, mut high) = (0, known.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match holds(known[middle])? {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    let first = low.checked_sub(1).map_or(oldest, |at| known[at] + 1);
+    let last = known.get(low).map_or(newest, |seq| seq - 1);
+    last_of((first, last), holds)
 }
 
 /// The turns of a zone in the store.

@@ -106,10 +106,19 @@ impl StoreError {
                     Self::Io { doing, source }
                 }
             }
+            sled::Error::Corruption { at, .. } => {
+                let what = match at {
+                    Some(place) => {
+                        let at = place.lid();
+                        format!("what its file db/db has from byte {at} on is not what was written")
+                    }
+                    None => "a part of its file db/db is not what was written".to_owned(),
+                };
+                Self::Broken { doing, what }
+            }
             sled::Error::CollectionNotFound(_)
             | sled::Error::Unsupported(_)
-            | sled::Error::ReportableBug(_)
-            | sled::Error::Corruption { .. } => Self::Broken {
+            | sled::Error::ReportableBug(_) => Self::Broken {
                 doing,
                 what: error.to_string(),
             },
@@ -483,4 +492,18 @@ fn open_db(path: &Path) -> Result<Open, StoreError> {
 fn is_locked(file: &Path) -> bool {
     let locked = File::open(file).map(|file| file.try_lock());
     matches!(locked, Ok(Err(TryLockError::WouldBlock)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_of_the_database_is_said_in_words() {
+        let error = sled::Error::Corruption { at: None, bt: () };
+        let error = StoreError::of("reading the database", error);
+        assert!(error.is_damage());
+        let want = "reading the database failed, the database is damaged: a part of its file db/db is not what was written";
+        assert_eq!(error.to_string(), want);
+    }
 }

@@ -64,6 +64,9 @@ pub struct Verdict {
     pub condensed: u64,
     /// The segments of the archive that were read, with versions of those checked.
     pub segments: u64,
+    /// How many of them were not read again, as an earlier verification found them good.
+    #[serde(default)]
+    pub reused_segments: u64,
     /// The hash that the oldest version with hashes names as its predecessor's; zeros when there is no such version.
     pub anchor: Hash,
     /// The hash of the newest version.
@@ -193,6 +196,7 @@ impl Verdict {
             archived: 0,
             condensed: 0,
             segments: 0,
+            reused_segments: 0,
             anchor: Hash::ZERO,
             head: None,
             anchored: Vec::new(),

@@ -125,14 +125,27 @@ impl Reader {
     }
 
     /// Verifies the versions of a zone that are here, not only in segments, and finds those with these hashes. Costs a pass
-    /// over them.
+    /// over them. Of a zone that the database cannot read, the verdict has a fault and no version.
     ///
     /// # Errors
     /// [`ReadError`] when the zone does not exist, or the database fails for another reason than damage.
     pub fn verify_here(&self, apex: &Name, anchors: &[Hash]) -> Result<PartVerdict, ReadError> {
         let parts = self.segment_parts(apex);
         let ends: Vec<u64> = parts.iter().map(|part| part.until).collect();
-        self.verify_until(apex, anchors, &ends)
+        match self.verify_until(apex, anchors, &ends) {
+            Err(ReadError::Store(error)) if error.is_damage() => {
+                let head = self.stored(apex)?.head;
+                let mut verdict = Verdict::unread(head.oldest, (head.seq, head.serial));
+                verdict.faults.push(Fault {
+                    seq: head.seq,
+                    serial: Some(head.serial.encode()),
+                    damage: Damage::Changed,
+                    what: format!("its history cannot be read: {error}"),
+                });
+                Ok(verdict.into())
+            }
+            found => found,
+        }
     }
 
     /// Verifies the kept history of a zone, and finds the versions with these hashes. Costs a pass over the history.
@@ -185,6 +198,7 @@ pub struct SegmentsVerdict {
     versions: u64,
     unhashed: u64,
     segments: u64,
+    reused: u64,
     anchored: Vec<Anchored>,
     faults: Vec<Fault>,
     unread: Vec<(u64, u64)>,
@@ -211,6 +225,12 @@ impl SegmentsVerdict {
             ),
         });
         self.add(part, found.into());
+    }
+
+    /// Adds the next segment, which an earlier verification found good.
+    pub fn reuse(&mut self, part: &SegmentPart, found: PartVerdict) {
+        self.reused += 1;
+        self.add(part, found);
     }
 
     /// Adds the next segment; the oldest first.
@@ -282,6 +302,7 @@ impl SegmentsVerdict {
         here.versions += self.versions.saturating_sub(twice);
         here.unhashed = (here.unhashed + self.unhashed).min(here.versions);
         here.segments = self.segments;
+        here.reused_segments = self.reused;
         here.faults.extend(self.faults);
         here.unread = self.unread;
         for anchored in self.anchored {

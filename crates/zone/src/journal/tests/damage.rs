@@ -1,6 +1,7 @@
 //! Damage, lost files, a full disk.
 
 use super::*;
+use crate::journal::store::{Octets, Page};
 use crate::laws::fixed_history;
 
 /// Every version that was announced, by number.
@@ -326,4 +327,77 @@ fn opens_that_never_end_lead_to_a_new_database_with_higher_serials() {
     let (dir, announced) = abandoned(10, false);
     std::fs::write(dir.path().join("opening"), "10").unwrap();
     assert_eq!(survives(dir, &announced, "ten opens"), 0);
+}
+
+/// A database that cannot read the steps of one zone.
+struct Unreadable {
+    store: Arc<dyn Entries>,
+    id: u32,
+    error: fn() -> StoreError,
+}
+
+impl Unreadable {
+    fn reach(&self, key: &[u8]) -> Result<(), StoreError> {
+        match key.starts_with(&codec::zone_key(codec::STEP, self.id)) {
+            true => Err((self.error)()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Entries for Unreadable {
+    fn get(&self, key: &[u8]) -> Result<Option<Octets>, StoreError> {
+        self.reach(key)?;
+        self.store.get(key)
+    }
+
+    fn range(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
+        self.reach(low)?;
+        self.store.range(low, high, limit)
+    }
+
+    fn range_back(&self, low: &[u8], high: &[u8], limit: usize) -> Page {
+        self.reach(low)?;
+        self.store.range_back(low, high, limit)
+    }
+}
+
+/// So the other zones have their verdicts.
+#[test]
+fn a_zone_that_the_damaged_database_cannot_read_is_broken_and_no_error() {
+    let mut bench = Bench::new();
+    for plan in &fixed_history(10) {
+        bench.commit(plan);
+    }
+    let id = bench.journal().zones()[&apex()].id;
+    let head = bench.journal().zones()[&apex()].head.clone();
+    let verified = |bench: &mut Bench, error| {
+        let reader = bench.journal().reader();
+        let store = Arc::new(Unreadable {
+            store: Arc::clone(&reader.store),
+            id,
+            error,
+        });
+        Reader { store, ..reader }.verify(&apex(), &[])
+    };
+    let verdict = verified(&mut bench, || StoreError::Broken {
+        doing: "reading the database",
+        what: "it is torn".to_owned(),
+    });
+    let verdict = verdict.unwrap();
+    let [fault] = &verdict.faults[..] else {
+        panic!("{:?}", verdict.faults);
+    };
+    assert_eq!((fault.seq, fault.damage), (head.seq, Damage::Changed));
+    let what = "its history cannot be read: reading the database failed, the database is damaged: it is torn";
+    assert_eq!(fault.what, what);
+    assert_eq!(verdict.versions, 0);
+    // A disk that refuses says nothing of the history.
+    let refused = verified(&mut bench, || {
+        StoreError::io(
+            "reading the database",
+            std::io::ErrorKind::PermissionDenied.into(),
+        )
+    });
+    assert!(refused.is_err());
 }

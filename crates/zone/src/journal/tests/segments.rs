@@ -332,6 +332,45 @@ fn a_lost_segment_is_named_and_the_rest_is_read() {
     bench.expect_all();
 }
 
+/// Nothing of a segment is needed for a version of another one.
+#[test]
+fn a_lost_segment_hides_no_version_of_another() {
+    for lost in 0..3 {
+        let (mut bench, objects) = three_segments();
+        let places: Vec<_> = objects.objects.lock().unwrap().keys().cloned().collect();
+        objects.change(|objects| drop(objects.remove(&places[lost])));
+        bench.attach(2, &objects);
+        let first = 1 + 4 * u64::try_from(lost).unwrap();
+        let hidden = first..(first + 4).min(11);
+        let mut before = laws::empty();
+        for step in bench.steps.clone() {
+            let (seq, serial) = (step.seq, step.serial);
+            let after = step.apply(&before).unwrap();
+            let reader = bench.journal().reader();
+            let (place, contents) = (
+                reader.seq_of(&apex(), serial),
+                reader.contents_at(&apex(), seq, None),
+            );
+            if !hidden.contains(&seq) {
+                assert_eq!(place.unwrap(), Some(seq), "{lost}: {seq}");
+                assert!(contents.unwrap().same_as(&after), "{lost}: {seq}");
+                let name = &step.touched_names()[0];
+                let part = reader.contents_of(&apex(), seq, name, None).unwrap();
+                let key = name.sort_key(&apex()).unwrap();
+                assert_eq!(part.get(key.as_bytes()), after.get(key.as_bytes()));
+                if seq % 4 != 1 {
+                    let net = reader.difference(&apex(), (seq - 1, seq), None);
+                    assert_eq!(net.unwrap().unwrap().to.0, serial);
+                }
+            } else if let Err(error) = place {
+                let error = error.to_string();
+                assert!(error.contains(&places[lost].to_string()), "{error}");
+            }
+            before = after;
+        }
+    }
+}
+
 /// Segments are searched side by side: what is behind the last step that is wanted is no error.
 #[test]
 fn a_search_fails_where_the_lost_segment_begins() {
