@@ -64,7 +64,7 @@ impl CheckedNotes {
         let mut each = |line, read| notes.take_in(line, read, key);
         read_notes(&mut BufReader::new(file), &mut each)
             .map_err(|error| unreadable(path, &error))?;
-        if notes.count == 0 && notes.faults.is_empty() {
+        if notes.count == 0 && notes.faults.is_empty() && notes.others.is_empty() {
             notes.fault(Damage::Lost, "there is no note in it".to_owned());
         }
         Ok(notes)
