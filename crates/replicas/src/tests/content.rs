@@ -105,21 +105,27 @@ pub(super) fn encode(versions: &[Stored]) -> Arc<[u8]> {
     bytes.into()
 }
 
-/// Reads the payload of a snapshot.
-pub(super) fn decode(bytes: &[u8]) -> Vec<Stored> {
+/// Reads the payload of a snapshot; `None` if it is none: parts of a step that never came may be before it.
+pub(super) fn decode(bytes: &[u8]) -> Option<Vec<Stored>> {
     let word = |chunk: &[u8], place: usize| {
         let bytes = &chunk[place * 8..place * 8 + 8];
         u64::from_le_bytes(bytes.try_into().expect("it has eight bytes"))
     };
-    let read = |chunk: &[u8]| Stored {
-        tip: Tip {
-            epoch: Epoch(word(chunk, 0)),
-            seq: word(chunk, 1),
-            serial: Serial::decode(u32::try_from(word(chunk, 3)).expect("it was a serial")),
-            hash: chunk[32..64].try_into().expect("it has 32 bytes"),
-        },
-        previous: chunk[64..96].try_into().expect("it has 32 bytes"),
-        fact: word(chunk, 2),
+    let read = |chunk: &[u8]| {
+        Some(Stored {
+            tip: Tip {
+                epoch: Epoch(word(chunk, 0)),
+                seq: word(chunk, 1),
+                serial: Serial::decode(u32::try_from(word(chunk, 3)).ok()?),
+                hash: chunk[32..64].try_into().expect("it has 32 bytes"),
+            },
+            previous: chunk[64..96].try_into().expect("it has 32 bytes"),
+            fact: word(chunk, 2),
+        })
     };
-    bytes.chunks_exact(96).map(read).collect()
+    let chunks = bytes.chunks_exact(96);
+    if !chunks.remainder().is_empty() {
+        return None;
+    }
+    chunks.map(read).collect()
 }

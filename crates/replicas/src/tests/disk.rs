@@ -176,11 +176,11 @@ impl Disk {
             }
             Order::Replace(snapshot) => {
                 let whole = self.whole(&snapshot.zone, &snapshot.tip, &snapshot.payload);
-                let versions = decode(&whole);
-                if !versions.iter().all(Stored::is_sound) {
+                let versions = decode(&whole).filter(|all| all.iter().all(Stored::is_sound));
+                let Some(versions) = versions else {
                     self.has_failed = true;
                     return Ok(Err(Refusal::WrongHash));
-                }
+                };
                 let announced = 0;
                 let file = ZoneFile {
                     versions,

@@ -329,16 +329,16 @@ fn opens_that_never_end_lead_to_a_new_database_with_higher_serials() {
     assert_eq!(survives(dir, &announced, "ten opens"), 0);
 }
 
-/// A database that cannot read the steps of one zone.
+/// A database that cannot read the entries whose keys begin so.
 struct Unreadable {
     store: Arc<dyn Entries>,
-    id: u32,
+    begin: Vec<u8>,
     error: fn() -> StoreError,
 }
 
 impl Unreadable {
     fn reach(&self, key: &[u8]) -> Result<(), StoreError> {
-        match key.starts_with(&codec::zone_key(codec::STEP, self.id)) {
+        match key.starts_with(&self.begin) {
             true => Err((self.error)()),
             false => Ok(()),
         }
@@ -371,20 +371,27 @@ fn a_zone_that_the_damaged_database_cannot_read_is_broken_and_no_error() {
     }
     let id = bench.journal().zones()[&apex()].id;
     let head = bench.journal().zones()[&apex()].head.clone();
-    let verified = |bench: &mut Bench, error| {
+    let (steps, acts) = (codec::zone_key(STEP, id), vec![codec::ACT]);
+    let verified = |bench: &mut Bench, begin: &[u8], error| {
         let reader = bench.journal().reader();
         let store = Arc::new(Unreadable {
             store: Arc::clone(&reader.store),
-            id,
+            begin: begin.to_vec(),
             error,
         });
         Reader { store, ..reader }.verify(&apex(), &[])
     };
-    let verdict = verified(&mut bench, || StoreError::Broken {
+    let torn = || StoreError::Broken {
         doing: "reading the database",
         what: "it is torn".to_owned(),
-    });
-    let verdict = verdict.unwrap();
+    };
+    let verdict = verified(&mut bench, &steps, torn).unwrap();
+    assert!(!verdict.faults.is_empty());
+    for fault in &verdict.faults {
+        assert_eq!(fault.damage, Damage::Changed, "{fault:?}");
+        assert!(fault.what.ends_with("it is torn"), "{fault:?}");
+    }
+    let verdict = verified(&mut bench, &acts, torn).unwrap();
     let [fault] = &verdict.faults[..] else {
         panic!("{:?}", verdict.faults);
     };
@@ -393,10 +400,10 @@ fn a_zone_that_the_damaged_database_cannot_read_is_broken_and_no_error() {
     assert_eq!(fault.what, what);
     assert_eq!(verdict.versions, 0);
     // A disk that refuses says nothing of the history.
-    let refused = verified(&mut bench, || {
+    let refused = verified(&mut bench, &acts, || {
         StoreError::io(
             "reading the database",
-            std::io::ErrorKind::PermissionDenied.into(),
+            io::ErrorKind::PermissionDenied.into(),
         )
     });
     assert!(refused.is_err());
