@@ -2,7 +2,7 @@
 //!
 //! The crate `replicas` decides; its documentation says what each edge has to do. Here is what does it:
 //!
-//! - [`format`] is what replicas say to each other as bytes, [`annotations`] what the Lease says as an object of the API.
+//! - [`mod@format`] is what replicas say to each other as bytes, [`annotations`] what the Lease says as an object of the API.
 //! - [`links`] has the listener, connections and their tasks, with [`limits`] for all of them. [`identity`] is the certificates,
 //!   [`roster`] the list of replicas that are asked by a new leader.
 //! - [`lease_client`] calls the API server and watches the Lease. [`clock`] reads the clocks.
