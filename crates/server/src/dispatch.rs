@@ -11,7 +11,7 @@ use dns::{
     MAX_MESSAGE_OCTETS, Mark, MessageWriter, Query, Rcode, RrRef, Rtype, Section, Unreadable, flags,
 };
 use tracing::{debug, warn};
-use transfer::{SecondaryId, SecondaryRequest, unix_seconds};
+use transfer::{SecondaryRequest, unix_seconds};
 use zone::lookup::{
     Link, LinkSet, Redirects, each_additional, each_additional_signature, lookup, secure,
 };
@@ -98,13 +98,9 @@ impl Shared {
     /// Notes a refused signature of a secondary.
     fn note_refusal(&self, refusal: &Refusal, peer: SocketAddr) {
         if self.secondaries.knows(peer) {
-            let id = SecondaryId {
-                address: peer,
-                key: None,
-            };
             let reason = format!("{}, key {}", refusal.error, refusal.key_name);
             let wall = self.clock.wall();
-            self.secondaries.denied(None, &id, &reason, wall);
+            self.secondaries.denied_all(peer, reason, wall);
         }
     }
 

@@ -142,7 +142,7 @@ impl Exchange<'_> {
                     None => reason.clone(),
                 };
                 let secondaries = &shared.secondaries;
-                secondaries.denied(Some(zone.apex()), peer, &told, wall);
+                secondaries.denied(zone.apex(), peer, &told, wall);
                 // A refused secondary deserves a warning, and so does who has a key. There may be many strangers.
                 let is_known = secondaries.knows(peer.address) || peer.key.is_some();
                 let key = peer.key.as_ref().map(tracing::field::debug);

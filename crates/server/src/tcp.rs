@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use transfer::{Closed, SecondaryId, Sink, TlsPeer};
+use transfer::{Closed, Sink, TlsPeer};
 
 use self::under_way::{UnderWay, is_sent};
 use crate::answering::Now;
@@ -231,9 +231,8 @@ impl Connection {
                 if is_revoked(&error) && shared.revoked.is_due(&(), shared.clock.now()) {
                     warn!(peer = %self.peer, %error, "a client is refused for its certificate, which is revoked or may be");
                 } else if shared.secondaries.knows(self.peer) {
-                    let id = SecondaryId { address: self.peer, key: None };
                     let reason = format!("TLS: {error}");
-                    shared.secondaries.denied(None, &id, &reason, shared.clock.wall());
+                    shared.secondaries.denied_all(self.peer, reason, shared.clock.wall());
                     warn!(peer = %self.peer, %error, "tls handshake failed");
                 } else {
                     debug!(peer = %self.peer, %error, "tls handshake failed");

@@ -192,6 +192,9 @@ pub struct SecondaryTable {
     addresses: ArcSwap<HashSet<PeerAddress>>,
     /// By zone. The lock is held for a few field writes, or while the table is configured.
     zones: Mutex<HashMap<Name, Vec<SecondaryStatus>>>,
+    /// Requests of any zone that were refused, by the address of a secondary: anybody can write it into a datagram, so one costs
+    /// no look at the zones.
+    denied: Mutex<HashMap<PeerAddress, (String, SystemTime)>>,
     /// Peers with a later serial than ours, secondaries or not.
     pub ahead: PeersAhead,
 }
@@ -219,6 +222,9 @@ impl SecondaryTable {
             };
             zones.entry(zone).or_default().push(status);
         }
+        let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        denied.retain(|address, _| addresses.contains(address));
+        drop(denied);
         self.addresses.store(Arc::new(addresses));
     }
 
@@ -227,6 +233,21 @@ impl SecondaryTable {
     pub fn snapshot(&self) -> Vec<SecondaryStatus> {
         let zones = self.lock();
         let mut all: Vec<_> = zones.values().flatten().cloned().collect();
+        drop(zones);
+        let denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        for status in &mut all {
+            let of_address = denied.get(&PeerAddress::from(status.target));
+            let is_newer = |(_, at): &&(String, SystemTime)| {
+                status
+                    .denied
+                    .as_ref()
+                    .is_none_or(|(_, of_zone)| of_zone < at)
+            };
+            if let Some(newer) = of_address.filter(is_newer) {
+                status.denied = Some(newer.clone());
+            }
+        }
+        drop(denied);
         all.sort_by(|a, b| a.zone.cmp(&b.zone).then(a.target.cmp(&b.target)));
         all
     }
@@ -269,6 +290,10 @@ impl SecondaryTable {
         asked: SecondaryRequest,
         now: SystemTime,
     ) {
+        if asked != SecondaryRequest::Soa && self.knows(id.address) {
+            let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+            denied.remove(&PeerAddress::from(id.address));
+        }
         self.update(zone, id, |status| {
             status.request = Some((asked, now));
             status.request_key.clone_from(&id.key);
@@ -284,8 +309,16 @@ impl SecondaryTable {
         });
     }
 
-    /// Notes that a request from the address of a secondary, or signed by its key, was refused; of any zone if none is given.
-    pub fn denied(&self, zone: Option<&Name>, id: &SecondaryId, reason: &str, now: SystemTime) {
+    /// Notes that requests of all zones from the address of a secondary are refused.
+    pub fn denied_all(&self, address: SocketAddr, reason: String, now: SystemTime) {
+        if self.knows(address) {
+            let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+            denied.insert(address.into(), (reason, now));
+        }
+    }
+
+    /// Notes that a request from the address of a secondary, or signed by its key, was refused.
+    pub fn denied(&self, zone: &Name, id: &SecondaryId, reason: &str, now: SystemTime) {
         if !self.knows(id.address) && id.key.is_none() {
             return;
         }
@@ -295,10 +328,8 @@ impl SecondaryTable {
                 || id.key.as_ref().is_some_and(|key| status.keys.contains(key))
         };
         let mut zones = self.lock();
-        let all = zones
-            .iter_mut()
-            .filter(|(it, _)| zone.is_none_or(|zone| zone == *it));
-        for status in all.flat_map(|(_, all)| all).filter(|it| is_of(it)) {
+        let of_zone = zones.get_mut(zone).into_iter().flatten();
+        for status in of_zone.filter(|it| is_of(it)) {
             status.denied = Some((reason.to_owned(), now));
         }
     }
@@ -580,13 +611,8 @@ mod tests {
                 key: key.map(name),
                 ..id(address)
             };
-            of.denied(Some(&name("z.")), &id, reason, SystemTime::UNIX_EPOCH);
-            of.denied(
-                Some(&name("other.")),
-                &id,
-                "another zone",
-                SystemTime::UNIX_EPOCH,
-            );
+            of.denied(&name("z."), &id, reason, SystemTime::UNIX_EPOCH);
+            of.denied(&name("other."), &id, "another zone", SystemTime::UNIX_EPOCH);
         };
         refuse("192.0.2.9:40000", None, "a stranger");
         refuse("192.0.2.9:40000", Some("b."), "a stranger's key");
@@ -602,6 +628,17 @@ mod tests {
         );
         ask(&of, "192.0.2.1:40000", Some("a."));
         assert_eq!(denied(), [None, Some("no TLS".to_owned())]);
+        let address = "192.0.2.1:40000".parse().unwrap();
+        let later = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        of.denied_all(
+            "192.0.2.9:40000".parse().unwrap(),
+            "a stranger".to_owned(),
+            later,
+        );
+        of.denied_all(address, "BADKEY".to_owned(), later);
+        assert_eq!(denied()[0].as_deref(), Some("BADKEY"));
+        ask(&of, "192.0.2.1:40000", Some("a."));
+        assert_eq!(denied()[0], None);
         let asked_with: Vec<_> = of.snapshot().into_iter().map(|it| it.request_key).collect();
         assert_eq!(asked_with, [Some(name("a.")), None]);
     }
