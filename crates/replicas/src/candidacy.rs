@@ -10,10 +10,10 @@ use crate::promotion::{Candidate, Ground};
 use crate::record::Record;
 use crate::settings::{Boottime, Now, Settings};
 
-/// Serials that are added to a floor when the Lease is gone: the last leader may have reserved more than anybody else has seen. It is
+/// Serials that are added to a floor after the Lease was gone: the last leader may have reserved more than anybody else has seen. It is
 /// a day of changes, at one a second.
 const UNKNOWN_CEILING: u32 = 86_400;
-/// Epochs that are left out when the Lease is gone and not every replica could be asked: one of those may have seen a higher epoch.
+/// Epochs that are left out after the Lease was gone if not every replica could be asked: one of those may have seen a higher epoch.
 const UNKNOWN_EPOCHS: u64 = 1 << 20;
 /// How much longer a candidate waits whose watch does not work.
 const UNWELL_WAIT: Boottime = Boottime::from_secs(2);
@@ -53,12 +53,14 @@ struct Bid {
     after: Boottime,
 }
 
-/// What a replica that misses the Lease has asked.
+/// What a replica has asked that found a blank Lease.
 #[derive(Debug)]
 struct Inquiry {
+    /// The uid of that Lease.
+    uid: String,
     /// When.
     since: Boottime,
-    /// With this the Lease may be made.
+    /// With this the Lease may be taken.
     record: Option<Record>,
 }
 
@@ -79,7 +81,7 @@ impl Candidacy {
         self.accepts_loss = true;
     }
 
-    /// Whether the answers to a question are for a Lease that is missing.
+    /// Whether the answers to a question are for a blank Lease.
     #[must_use]
     pub const fn is_asking(&self) -> bool {
         self.inquiry.is_some()
@@ -87,15 +89,17 @@ impl Candidacy {
 
     /// What it wants now.
     pub fn intent(&mut self, view: &View<'_>, now: Now) -> Intent {
-        if view.lease.missing_since().is_some() {
-            return self.intend_without_lease(view, now);
+        let lease = view.lease;
+        match (lease.record(), lease.uid()) {
+            (Some(record), Some(uid)) if record.is_blank() => self.claim(uid, view, now),
+            (Some(record), _) => {
+                self.inquiry = None;
+                let wish = self.bid(record, view, now);
+                Intent::Wish(wish.unwrap_or(Wish::Observe))
+            }
+            (None, _) if lease.missing_since().is_some() => Intent::Wish(Wish::Create),
+            (None, _) => Intent::Wish(Wish::Observe),
         }
-        self.inquiry = None;
-        let wish = view
-            .lease
-            .record()
-            .and_then(|record| self.bid(record, view, now));
-        Intent::Wish(wish.unwrap_or(Wish::Observe))
     }
 
     /// The wish to take the Lease, when its time has come.
@@ -119,29 +123,32 @@ impl Candidacy {
         is_due.then(|| Wish::Take(candidate.bid(ground, view.address, view.settings)))
     }
 
-    /// What it wants when there is no Lease: to make it, once the other replicas were asked.
-    fn intend_without_lease(&mut self, view: &View<'_>, now: Now) -> Intent {
+    /// What it wants of a blank Lease: to take it, once the other replicas were asked.
+    fn claim(&mut self, uid: &str, view: &View<'_>, now: Now) -> Intent {
         if view.settings.lacks(Fault::CreateAlone) {
-            let record = creation(view, &[], true, now);
-            return Intent::Wish(record.map_or(Wish::Observe, Wish::Create));
+            let record = first_record(view, &[], true, now);
+            return Intent::Wish(record.map_or(Wish::Observe, Wish::Take));
         }
         let again = 2 * view.settings.greeting_wait;
-        let is_old = |it: &Inquiry| it.since + again <= now.boot;
-        if self.inquiry.as_ref().is_none_or(is_old) {
-            let (since, record) = (now.boot, None);
-            self.inquiry = Some(Inquiry { since, record });
+        let is_of_now = |it: &&mut Inquiry| it.uid == uid && now.boot < it.since + again;
+        let Some(inquiry) = self.inquiry.as_mut().filter(is_of_now) else {
+            self.inquiry = Some(Inquiry {
+                uid: uid.to_owned(),
+                since: now.boot,
+                record: None,
+            });
             return Intent::Ask;
-        }
-        let record = self.inquiry.as_ref().and_then(|it| it.record.clone());
-        let missing = view.lease.missing_since();
+        };
+        let since = view.lease.open_since(now.boot);
         let orphan_wait = view.settings.orphan_wait;
-        let is_orphan = missing.is_some_and(|since| since + orphan_wait <= now.boot);
+        let is_orphan = since.is_some_and(|since| since + orphan_wait <= now.boot);
         let may_lose = is_orphan || self.accepts_loss;
+        let record = inquiry.record.clone();
         let record = record.filter(|record| !record.must_publish || may_lose);
-        Intent::Wish(record.map_or(Wish::Observe, Wish::Create))
+        Intent::Wish(record.map_or(Wish::Observe, Wish::Take))
     }
 
-    /// Takes the answers of the other replicas about a Lease that is missing.
+    /// Takes the answers of the other replicas about a blank Lease.
     pub fn take_answers(
         &mut self,
         view: &View<'_>,
@@ -150,7 +157,7 @@ impl Candidacy {
         now: Now,
     ) {
         if let Some(inquiry) = &mut self.inquiry {
-            inquiry.record = creation(view, answers, is_complete, now);
+            inquiry.record = first_record(view, answers, is_complete, now);
         }
     }
 }
@@ -170,9 +177,14 @@ fn wait_of(holder: Option<&ReplicaId>, view: &View<'_>, random: u32) -> Boottime
     }
 }
 
-/// The Lease that a replica may make, if no other one knows more or leads. With `must_publish` it may be made only after the orphan
+/// With what a replica may take a blank Lease, if no other one knows more, or leads. With `must_publish` it may take it only after the orphan
 /// time or at an operator's word, because not every replica could be asked.
-fn creation(view: &View<'_>, answers: &[Knowledge], is_complete: bool, now: Now) -> Option<Record> {
+fn first_record(
+    view: &View<'_>,
+    answers: &[Knowledge],
+    is_complete: bool,
+    now: Now,
+) -> Option<Record> {
     let own = view.knowledge;
     let is_better = |it: &Knowledge| it.is_leading || it.is_store_ok && it.is_ahead_of(own);
     if answers.iter().any(is_better) {

@@ -69,8 +69,8 @@ pub enum Wish {
     Observe,
     /// To hold it, with this content.
     Take(Record),
-    /// To make it, with this content.
-    Create(Record),
+    /// To make it, without a holder.
+    Create,
 }
 
 /// What a holder wants to be written.
@@ -124,7 +124,9 @@ struct Outstanding {
 enum Purpose {
     /// To read.
     Get,
-    /// To become the holder, by a PUT or a POST of this.
+    /// To make it, without a holder.
+    Create,
+    /// To become the holder, by a PUT of this.
     Acquire(Record),
     /// To stay the holder, or to release.
     Renew {
@@ -201,6 +203,12 @@ impl Lease {
     #[must_use]
     pub fn record(&self) -> Option<&Record> {
         self.seen.as_ref().map(|seen| &seen.record)
+    }
+
+    /// The uid of the Lease as last read or written.
+    #[must_use]
+    pub fn uid(&self) -> Option<&str> {
+        self.seen.as_ref().map(|seen| &*seen.uid)
     }
 
     /// When the API server last answered with the Lease.
@@ -418,7 +426,7 @@ impl Lease {
         self.observe(seen, now);
         let (renewed, me) = (call.sent, &self.me);
         match call.purpose {
-            Purpose::Get => {}
+            Purpose::Get | Purpose::Create => {}
             Purpose::Acquire(record) if record.holder.as_ref() == Some(me) => {
                 self.held = Some(Held {
                     epoch: record.epoch,
@@ -471,10 +479,10 @@ impl Lease {
                     let purpose = Purpose::Acquire(record.clone());
                     Some((Call::Put { version, record }, purpose))
                 }
-                (Wish::Create(record), None) if self.missing.is_some() && !self.is_unsure => {
-                    Some((Call::Create(record.clone()), Purpose::Acquire(record)))
+                (Wish::Create, None) if self.missing.is_some() && !self.is_unsure => {
+                    Some((Call::Create(Record::default()), Purpose::Create))
                 }
-                (Wish::Observe | Wish::Take(_) | Wish::Create(_), _) => {
+                (Wish::Observe | Wish::Take(_) | Wish::Create, _) => {
                     is_due.then_some((Call::Get, Purpose::Get))
                 }
             },

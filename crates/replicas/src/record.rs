@@ -54,6 +54,15 @@ pub struct Record {
     pub must_publish: bool,
 }
 
+impl Record {
+    /// Whether the Lease was just made and nobody has held it. Whoever makes a Lease does not hold it by that: its POST may arrive late,
+    /// after another Lease was made, held and deleted. Only what the other replicas say *after* they could see the new Lease counts.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The Lease as the API server gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {

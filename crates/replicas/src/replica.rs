@@ -633,7 +633,9 @@ impl Replica {
             .extract_if(.., |(_, epoch)| *epoch <= durable);
         let due: Vec<(Token, Epoch)> = due.collect();
         for (token, _) in due {
-            let knowledge = self.knowledge(self.term.is_some());
+            // A Lease that it is about to hold may be deleted already: whoever asks has to wait until that is known here.
+            let is_leading = self.term.is_some() || self.lease.is_acquiring();
+            let knowledge = self.knowledge(is_leading);
             self.out.push(Action::Answer(token, knowledge));
         }
     }

@@ -148,3 +148,22 @@ fn a_lease_of_a_lower_epoch_was_restored_and_one_of_another_uid_was_deleted() {
     let other = read(|it| it.uid = "other".to_owned());
     assert_eq!(other, [LeaseAction::Lost(Loss::Deleted)]);
 }
+
+/// Its POST may arrive after another Lease was made, held and deleted.
+#[test]
+fn who_makes_a_lease_does_not_hold_it_by_that() {
+    let mut lease = Lease::new(ReplicaId::from("a"), Settings::default());
+    let (id, _) = lease.call(Wish::Create, None, at(1)).expect("it reads");
+    lease.take(LeaseEvent::Answered(id, Answer::NotFound), at(2));
+    let (id, call) = lease.call(Wish::Create, None, at(2)).expect("it makes it");
+    assert_eq!(call, Call::Create(Record::default()));
+    assert!(!lease.is_acquiring());
+    let blank = Seen {
+        record: Record::default(),
+        ..seen("a", 7, &[])
+    };
+    let answer = Answer::Written(blank);
+    assert_eq!(lease.take(LeaseEvent::Answered(id, answer), at(3)), []);
+    assert!(lease.record().is_some_and(Record::is_blank));
+    assert!(!lease.is_mine(at(3)));
+}

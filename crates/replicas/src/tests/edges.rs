@@ -348,6 +348,7 @@ impl World {
         let holder = record.holder.as_ref();
         if is_new && let Some(holder) = holder {
             let branch = host.disk.folder.vow.branch;
+            let before = before.filter(|it| !it.record.is_blank());
             let is_loss = before.map_or(record.must_publish, |before| {
                 let is_member = before.record.in_sync.contains(holder);
                 record.must_publish && !is_member && branch <= before.record.epoch

@@ -225,10 +225,11 @@ impl World {
         disk.folder.vow.epoch >= highest.unwrap_or_default() && self.judge.is_whole(disk)
     }
 
-    /// Whether a disk must not be lost: the Lease is gone, or from a backup, and no other disk knows what was in it. With both lost
+    /// Whether a disk must not be lost: the Lease is gone, blank, or from a backup, and no other disk knows what was in it. With both lost
     /// nobody can know which serials were used.
     fn is_last_witness(&self, host: usize) -> bool {
-        let is_certain = self.api.lease.is_some() && !self.is_restored;
+        let lease = self.api.lease.as_ref();
+        let is_certain = lease.is_some_and(|it| !it.record.is_blank()) && !self.is_restored;
         let mut others = (0..self.hosts.len()).filter(|it| *it != host);
         !is_certain && !others.any(|it| self.knows_all(it))
     }
