@@ -1,180 +1,80 @@
 #!/usr/bin/env python3
-"""Checks an export of zonewright without zonewright: python3 verify-export.py FOLDER [PUBLIC-KEY.pem] [HASH]
+"""Checks an export of zonewright without zonewright: python3 verify-export.py FOLDER [PUBLIC-KEY.pem]
 
-The folder is one that `zonewright export --history --to FOLDER` wrote. Checked are the form of the manifest, its signature (by
-openssl, if a key is given), size and SHA-256 of each file, and in each history the form of every line, its texts (record, time,
-serial) against the bytes that are hashed (wire, timeMs, soa), the hash of every version, the chain of the versions, and the
-records of the newest one. docs/evidence.md defines the hashes. Exit code 1 names what is not as it was written.
-With HASH, noted elsewhere, exit code 3: no version in these files has it, but versions before them may."""
-import collections, datetime, hashlib, ipaddress, json, pathlib, re, struct, subprocess, sys
+FOLDER is what `zonewright export --history --to FOLDER` wrote. Checked are the manifest's signature (by openssl, if a key is given), size and
+SHA-256 of each file, the hash of each version, the chain of the versions, and the records of the newest one: what docs/evidence.md defines.
+The texts that people read beside the hashed bytes are checked by verify-texts.py. Exit code 1 names what is not as it was written."""
+import hashlib, json, pathlib, subprocess, sys
 
-class Fault(Exception): pass
-
-def need(holds, why):                   # no `assert`: with `python3 -O` there is none
-    if not holds: raise Fault(why)
-
+def need(holds, why):                                        # no `assert`: with `python3 -O` there is none
+    if not holds: raise ValueError(why)
 def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
-def number(value, octets=4): need(type(value) is int, f"{value} is no number"); return value.to_bytes(octets, "big")
-def unhex(text): need(re.fullmatch("([0-9a-f]{2})*", text), f"{text} is not hexadecimal"); return bytes.fromhex(text)
-def stamp(ms): return f"{datetime.datetime.fromtimestamp(ms // 1000, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z"
-def labels(wire):                       # the labels of an owner, the last one first, in lower case
-    found, at = [], 0
-    while wire[at]: found.insert(0, wire[at + 1:at + 1 + wire[at]].lower()); at += 1 + wire[at]
-    return found, at + 1
+def number(value, size=4): return value.to_bytes(size, "big")
+def sized(octets): return number(len(octets)) + octets
+def rows(line, field): return [(row["cause"], bytes.fromhex(row["wire"])) for row in line[field]]
 
-TYPES = {1: "A", 2: "NS", 5: "CNAME", 12: "PTR", 16: "TXT", 28: "AAAA", 33: "SRV"}
-CAUSE = "verb kind namespace name uid resourceVersion manager operation place".split()
-FIELDS = {"zone": "type form zone after recordsBefore", "record": "type record wire", "version":
-          "type zone version serial previous time timeMs records previousSoa soa previousHash contentHash hash causes removed added"}
-
-def text_of(octets, special):           # octets as a master file has them
-    return "".join(chr(it) if 32 <= it < 127 and chr(it) not in special else f"\\{it:03}" if not 32 < it < 127 else f"\\{chr(it)}"
-                   for it in octets)
-def name_of(wire, ends=False):          # a name as text, and its length
-    name, at = "", 0
-    while wire[at]: name += text_of(wire[at + 1:at + 1 + wire[at]], ' ".;\\()@$') + "."; at += 1 + wire[at]
-    need(not ends or at + 1 == len(wire), "a name is followed by more")
-    return name or ".", at + 1
-def data_of(kind, data):                # the data of a record as text
-    if kind in (1, 28): return str(ipaddress.ip_address(data))
-    if kind == 33: return " ".join(map(str, struct.unpack("!HHH", data[:6]))) + " " + name_of(data[6:], True)[0]
-    if kind != 16: return name_of(data, True)[0]
-    strings = []
-    while data: strings.append('"' + text_of(data[1:1 + data[0]], '"\\') + '"'); data = data[1 + data[0]:]
-    return " ".join(strings)
-
-def check_record(row, others):          # the text that people read, against the bytes that are hashed
-    wire, said = unhex(row["wire"]), row["record"]
-    owner, end = name_of(wire)
-    kind, _, ttl, _ = struct.unpack("!HHIH", wire[end:end + 10])
-    if kind not in TYPES: others[kind] += 1; return
-    head, data = f"{owner} {ttl} IN {TYPES[kind]} ", data_of(kind, wire[end + 10:])
-    if kind == 28 and said.startswith(head) and re.fullmatch("[0-9a-f:.]+", said[len(head):]):  # ::ffff:192.0.2.1 has two forms
-        said = head + str(ipaddress.ip_address(said[len(head):]))
-    need(said == head + data, f"the record {said!r} is not that of its wire form, {head + data!r}")
-
-def read_line(text, others):            # a line, whose bytes must be those that its values give
-    line = json.loads(text)
-    again = json.dumps(line, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    need(again.encode() == text and set(line) == set(FIELDS[line["type"]].split()), "a line is not written as it was exported")
-    if line["type"] == "record": check_record(line, others)
-    for row in line.get("removed", []) + line.get("added", []):
-        need(set(row) == {"record", "wire", "cause"}, "a record has other fields")
-        check_record(row, others)
-    for cause in (cause for group in line.get("causes", []) for cause in group):
-        is_text = all(type(value) is str or field == "kind" and value is None for field, value in cause.items())
-        need(set(cause) == set(CAUSE) and is_text, "a cause has other fields")
-    for serial, soa in (("serial", "soa"), ("previous", "previousSoa")) if line["type"] == "version" else ():
-        wire = unhex(line[soa]) if line[soa] is not None else None
-        need(line[serial] == (wire and int.from_bytes(wire[-20:-16], "big")), f"the serial {line[serial]} is not that of {soa}")
-        need(not wire or name_of(wire)[0] == line["zone"], f"the zone {line['zone']} is not that of {soa}")
-    need(line["type"] != "version" or line["time"] == stamp(line["timeMs"]), "the time is not that of timeMs")
-    return line
-
-def version_hash(line):
-    text = lambda cause, field: (lambda it: number(len(it)) + it)((cause[field] or "").encode())
-    records = lambda rows: [number(len(rows))] + [number(row["cause"]) + unhex(row["wire"]) for row in rows]
-    causes = [number(len(line["causes"]))]
+def version_hash(line):                                      # docs/evidence.md, "Version"
+    parts = [b"\3", bytes.fromhex(line["previousHash"]), bytes.fromhex(line["contentHash"])]
+    parts += [number(line[field], 8) for field in ("version", "timeMs", "records")]
+    parts += [number(0)] if line["previousSoa"] is None else [number(1), bytes.fromhex(line["previousSoa"])]
+    parts += [bytes.fromhex(line["soa"]), number(len(line["causes"]))]
     for group in line["causes"]:
-        causes += [number(len(group))] + [text(cause, field) for cause in group for field in CAUSE]
-    soas = [number(0)] if line["previousSoa"] is None else [number(1), unhex(line["previousSoa"])]
-    return sha(b"\3", unhex(line["previousHash"]), unhex(line["contentHash"]),
-               *(number(line[field], 8) for field in ("version", "timeMs", "records")),
-               *soas, unhex(line["soa"]), *causes, *records(line["removed"]), *records(line["added"])).hex()
+        fields = "verb kind namespace name uid resourceVersion manager operation place".split()
+        parts += [number(len(group)), *(sized((cause[field] or "").encode()) for cause in group for field in fields)]
+    for field in "removed", "added":
+        parts += [number(len(line[field])), *(number(cause) + wire for cause, wire in rows(line, field))]
+    return sha(*parts).hex()
 
-def content_hash(wires, soa):
+def content_hash(records, soa):                              # docs/evidence.md, "Content"
     owners = {}
-    for wire in wires:
-        name, end = labels(wire)
-        owners.setdefault(tuple(name), []).append((wire[end:end + 2], wire[end + 10:], wire, end))
+    for wire in records:
+        name, at = [], 0
+        while wire[at]: name.insert(0, wire[at + 1:at + 1 + wire[at]].lower()); at += 1 + wire[at]
+        owners.setdefault(tuple(name), (wire[:at + 1], []))[1].append((wire[at + 1:at + 3], wire[at + 11:], wire))
     row = []
-    for name, rows in sorted(owners.items()):
-        lower = sha(rows[0][2][:rows[0][3]].lower()).hex()
-        row.append((sha(b"\0", *(each[2] for each in sorted(rows))), min(4, len(lower) - len(lower.lstrip("0")))))
+    for _, (name, records) in sorted(owners.items()):
+        digits = sha(name.lower()).hex()
+        row.append((sha(b"\0", *(wire for _, _, wire in sorted(records))), min(4, len(digits) - len(digits.lstrip("0")))))
     for turn in 1, 2, 3, 4:
         after, piece = [], []
-        for at, (value, height) in enumerate(row):
+        for at, (value, height) in enumerate(row, 1):
             piece.append(value)
-            if height >= turn or at + 1 == len(row): after.append((sha(b"\1", *piece), height)); piece = []
+            if height >= turn or at == len(row): after.append((sha(b"\1", *piece), height)); piece = []
         row = after
     return sha(b"\2", soa[:-20], number(0), soa[-16:], *(value for value, _ in row)).hex()
 
-def check_history(lines, entry, hashes, others):
-    need(lines, "it is empty")
-    zone, wires, last = read_line(lines[0], others), set(), None
-    need(zone["type"] == "zone" and zone["form"] == "zonewright history 1", "its first line is not that of a zone")
-    if zone["after"]: hashes["begins"] = True
-    for at, text in enumerate(lines[1:], 2):
-        try: line = read_line(text, others)
-        except Fault as error: raise Fault(f"line {at}: {error}")
-        need(line["type"] != "zone", f"line {at}: a history begins within another one")
-        if line["type"] == "record":
-            need(not last, f"line {at}: a record is not before the versions")
-            wires.add(unhex(line["wire"]))
-            continue
-        need(last or len(wires) == zone["recordsBefore"], f"line {at}: the number of records before it is another")
-        need(line["zone"] == zone["zone"], f"line {at}: it is of another zone than the first line")
+def check_history(lines, entry):
+    zone, records, last = lines[0], set(), None
+    for line in lines[1:]:
+        if not last and line["type"] == "record": records.add(bytes.fromhex(line["wire"])); continue
         need(line["hash"] == version_hash(line), f"serial {line['serial']}: changed, its hash is another")
-        want = zone["after"] + 1 if last is None else last["version"] + 1
+        want = 1 + (last["version"] if last else zone["after"])
         need(line["version"] == want, f"serial {line['serial']}: version {want} is missing before it")
-        need(last is None or line["previousHash"] == last["hash"], f"serial {line['serial']}: broken chain")
-        gone, come = ({unhex(row["wire"]) for row in line[field]} for field in ("removed", "added"))
-        need(gone <= wires and not come & (wires - gone), f"serial {line['serial']}: it does not fit the records before it")
-        wires, last = (wires - gone) | come, line
-        hashes[line["hash"]] = f"serial {line['serial']} of {line['zone']}"
-    need(last and last["contentHash"] == content_hash(wires, unhex(last["soa"])), "the records are others")
-    said = [entry[field] for field in ("zone", "serial", "time", "timeMs", "hash")]
-    need(said == [last[field] for field in ("zone", "serial", "time", "timeMs", "hash")], "the manifest says another newest version")
-    need(stamp(last["timeMs"]) == last["time"] and entry["versions"] == last["version"] - zone["after"], "a time or number is another")
+        need(not last or line["previousHash"] == last["hash"], f"serial {line['serial']}: broken chain")
+        gone, come = ({wire for _, wire in rows(line, field)} for field in ("removed", "added"))
+        need(gone <= records and not come & (records - gone), f"serial {line['serial']}: it does not fit the records before it")
+        records, last = (records - gone) | come, line
+    need(last and last["contentHash"] == content_hash(records, bytes.fromhex(last["soa"])), "the records are others")
+    need(entry["hash"] == last["hash"] and entry["zone"] == zone["zone"], "the manifest says another newest version")
+    return f"good; {last['version'] - zone['after']} versions, newest serial {last['serial']}, hash {last['hash']}"
 
-def main(folder, key=None, noted=None):
-    folder, name, hashes = pathlib.Path(folder), "manifest.json", {}
-    if not (folder / name).is_file(): sys.exit(f"{folder}: there is no {name}: name a folder that `zonewright export --history` wrote")
+def main(folder, key=None):
+    folder, name = pathlib.Path(folder), "manifest.json"
     try:
-        text = (folder / name).read_bytes()
-        manifest = json.loads(text)
-        again = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        need(again.encode() == text and manifest["form"] == "zonewright export 1"
-             and manifest["time"] == stamp(manifest["timeMs"]), "it is not written as it was exported")
-        is_there = (folder / (name + ".sig")).is_file()
-        need(is_there or not key, f"its signature {name}.sig is not there")
+        manifest = json.loads((folder / name).read_bytes())
         if key:
-            signature = subprocess.run(["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", key, "-in", folder / name,
-                                        "-sigfile", folder / (name + ".sig")], capture_output=True, text=True)
-            need(signature.returncode == 0, f"{name}.sig is not its signature with {key}: {signature.stderr or signature.stdout}".strip())
+            files = ["-inkey", key, "-in", folder / name, "-sigfile", folder / f"{name}.sig"]
+            check = subprocess.run(["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", *files], capture_output=True)
+            need(check.returncode == 0, f"{name}.sig is not there, or it is not its signature with {key}")
         for entry in manifest["files"]:
-            name = entry["file"]
-            need("/" not in name, "it is in another folder")
-            size = (folder / name).stat().st_size
-            need(size == entry["bytes"], f"it has {size} bytes, not {entry['bytes']}")
+            name = pathlib.PurePath(entry["file"]).name
             text = (folder / name).read_bytes()
-            need(sha(text).hex() == entry["sha256"], "its SHA-256 is another")
-            need(text.endswith(b"\n") or not text, "its last line does not end as it was written")
-            check_history(text.split(b"\n")[:-1], entry, hashes, others := collections.Counter())
-            print(f"{name}: good; {entry['versions']} versions, newest serial {entry['serial']}, hash {entry['hash']}")
-            if others: print(f"{name}: of {sum(others.values())} records only the wire form is checked, not the text: types "
-                             + ", ".join(f"TYPE{kind}" for kind in sorted(others)))
-        for name in sorted({path.name for path in folder.glob("*.ndjson")} - {entry["file"] for entry in manifest["files"]}):
-            if (folder / name).read_bytes().startswith(b'{"note":'): continue  # signed notes
-            need(not key, "the manifest does not name it")
-            print(f"{name}: not checked: the manifest does not name it")
-    except (Fault, OSError) as error:
-        sys.exit(f"{folder / name}: {error}")
-    except KeyError as error:
-        sys.exit(f"{folder / name}: it is not as it was exported: there is no {error}, or it has another value")
-    except Exception as error:  # whatever a changed file leads to, it is that file's fault
-        sys.exit(f"{folder / name}: it is not as it was exported: {error}")
-    signed = "signed with this key" if key else "it says that it is signed, but its signature manifest.json.sig is not there" \
-        if manifest["key"] and not is_there else "the signature was not checked: add PUBLIC-KEY.pem"
-    print(f"{folder / 'manifest.json'}: good; {signed}")
-    if noted in hashes: print(f"hash {noted} is that of {hashes[noted]}")
-    elif noted and "begins" not in hashes: sys.exit(f"no version has the hash {noted}, and none is missing: it is the hash of another history")
-    elif noted:
-        print(f"no version in these files has the hash {noted}: it is that of a version before them, or of another history", file=sys.stderr)
-        sys.exit(3)
+            need(len(text) == entry["bytes"] and sha(text).hex() == entry["sha256"], "its size or its SHA-256 is another")
+            print(f"{name}: {check_history([json.loads(line) for line in text.splitlines()], entry)}")
+        for name in {path.name for path in folder.glob("*.ndjson")} - {entry["file"] for entry in manifest["files"]}:
+            need((folder / name).read_bytes().startswith(b'{"note":'), "the manifest does not name it")
+    except Exception as error:                               # whatever a changed file leads to, it is that file's fault
+        sys.exit(f"{folder / name}: not as it was exported: {error if isinstance(error, (ValueError, OSError)) else repr(error)}")
+    print(f"{folder / 'manifest.json'}: good; {'signed with this key' if key else 'the signature was not checked: add PUBLIC-KEY.pem'}")
 
-if __name__ == "__main__":
-    noted = [word.lower() for word in sys.argv[2:] if re.fullmatch("[0-9a-fA-F]{64}", word)]
-    keys = [word for word in sys.argv[2:] if word.lower() not in noted]
-    if len(sys.argv) < 2 or len(noted) > 1 or len(keys) > 1: sys.exit(__doc__)
-    main(sys.argv[1], *(keys or [None]), *noted)
+if __name__ == "__main__": main(*sys.argv[1:]) if len(sys.argv) in (2, 3) else sys.exit(__doc__)
