@@ -124,7 +124,24 @@ fn notes_come_at_the_start_in_their_rhythm_and_after_the_last_version() {
     site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
     let exported = [&["out/cluster.local.ndjson"][..], &WITH_NOTES].concat();
     check_verify(&site, &exported, 0, "is that of serial");
+    check_signed_export(&site, &exported);
     check_openssl(&site, newest);
+}
+
+/// The key of the notes checks the signature of an export, too.
+fn check_signed_export(site: &Site, exported: &[&str]) {
+    let sign = ["--history", "--sign", "key.pem", "--to", "out"];
+    site.ask(&[&["export", "cluster.local"][..], &sign].concat());
+    check_verify(
+        site,
+        exported,
+        0,
+        "manifest.json: good; signed with this key",
+    );
+    site.write("out/manifest.json.sig", &"x".repeat(64));
+    check_verify(site, exported, 1, "manifest.json.sig is not the signature");
+    let how = "zonewright verify --note kept/notes.ndjson";
+    check_verify(site, &["kept/notes.ndjson"], 2, how);
 }
 
 /// Takes a line apart as the manual says, and has openssl check it. A changed text is found.

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::support::needs;
 use crate::support::process::Process;
-use crate::support::product::{CHANGE, START, Site, cluster_ip, headless};
+use crate::support::product::{CHANGE, START, Site, cluster_ip, copy_folder, headless};
 use crate::support::wire;
 
 /// The answer is in the history.
@@ -375,4 +375,59 @@ fn a_server_that_may_not_be_asked_is_not_said_to_be_away() {
         told.contains("Permission denied") && told.contains("read socket"),
         "{told}"
     );
+}
+
+/// The copy was made before the newest versions were published: whether a serial or a hash was one of theirs is not known in it.
+#[test]
+fn of_a_copy_that_came_back_it_is_not_known_what_was_published_after_it() {
+    const ZONE: &str = "cluster.local";
+    let site = Site::new();
+    let (mut server, serials) = site.start_with_history(3);
+    server.terminate(START);
+    copy_folder(&site.state(), &site.path("copy"));
+    let mut server = site.start_answering();
+    site.manifest("late.yaml", &cluster_ip("late", 90, 80));
+    let kept = *serials.last().expect("there are some");
+    let lost = site.new_serial(&mut server, "cluster.local.", kept);
+    let newest = site.ask(&["log", ZONE, "-n", "1", "--output", "json"]);
+    let newest: serde_json::Value = serde_json::from_str(newest.trim()).expect("it is JSON");
+    let hash = newest["hash"].as_str().expect("it has one").to_owned();
+    server.terminate(START);
+    std::fs::remove_dir_all(site.state()).expect("it can be removed");
+    copy_folder(&site.path("copy"), &site.state());
+    let answer = |args: &[&str]| {
+        let output = site.run(args);
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
+    };
+    let anchored = ["verify", ZONE, "--anchor", &hash, "--read-only"];
+    let (code, said) = answer(&anchored);
+    assert_eq!(code, Some(NOT_KNOWN), "{said}");
+    assert!(!said.contains("another history\n"), "{said}");
+
+    let mut server = site.start_answering();
+    let (code, said) = answer(&["show", &format!("{ZONE}@{lost}")]);
+    let want =
+        format!("whether cluster.local. had serial {lost} is not known: versions after serial ");
+    assert_eq!(code, Some(NOT_KNOWN), "{said}");
+    assert!(said.contains(&want), "{said}");
+    let (_, said) = answer(&["log", ZONE, "--name", "web.test.svc.cluster.local"]);
+    assert!(said.contains("not all versions before"), "{said}");
+    let (_, said) = answer(&["log", ZONE]);
+    assert!(said.contains(" lost versions after serial "), "{said}");
+    let out = ["export", ZONE, "--history", "--to", "out"];
+    assert_eq!(answer(&out).0, Some(TOLD));
+    for args in [
+        &["verify", "out"][..],
+        &["verify", "out/cluster.local.ndjson", "--anchor", &hash],
+        &["verify", ZONE],
+        &["verify", ZONE, "--anchor", &hash],
+    ] {
+        let (code, said) = answer(args);
+        assert_eq!(code, Some(NOT_KNOWN), "{args:?}: {said}");
+    }
+    server.terminate(START);
 }

@@ -371,6 +371,8 @@ pub(crate) struct Sought<'a> {
     pub(crate) noted: &'a [Noted],
     /// The key that checks the manifest.
     pub(crate) key: Option<&'a PublicKey>,
+    /// Whether it is that of notes: then there may be no manifest, or one without a signature or with that of another key.
+    pub(crate) is_for_notes: bool,
 }
 
 /// `verify FILE`: a history with what the manifest beside it says, or all files of a manifest.
@@ -387,10 +389,17 @@ pub(crate) fn verify_export(
         anchors,
         noted,
         key,
+        is_for_notes,
     } = *sought;
     let is_history = path
         .extension()
         .is_some_and(|extension| extension == "ndjson");
+    if is_history && is_notes(path)? {
+        let file = path.display();
+        return Err(Failure::unusable(format!(
+            "{file} has signed notes, and is no history: zonewright verify --note {file} checks them and the store"
+        )));
+    }
     let anchors = Anchors::parse(anchors, noted).map_err(refused)?;
     let hashes = anchors.hashes();
     if !is_history && !hashes.is_empty() {
@@ -398,7 +407,7 @@ pub(crate) fn verify_export(
             "--anchor and --note look into one history: name FILE.ndjson",
         ));
     }
-    let manifest = manifest_of(path, is_history, key)?;
+    let manifest = manifest_of(path, is_history, (key, is_for_notes))?;
     let mut found = Found::default();
     let mut other_key = None;
     if let Some(checked) = &manifest {
@@ -407,7 +416,7 @@ pub(crate) fn verify_export(
         let shown = checked.path.display().to_string();
         if faults.iter().any(|(damage, _)| *damage != Damage::Unknown) {
             found.broken.push(shown);
-        } else if matches!(checked.signature, Signature::OtherKey(_)) {
+        } else if matches!(checked.signature, Signature::OtherKey(_)) && !is_for_notes {
             other_key = Some(format!("{shown}: {OTHER_KEY}"));
         }
     }
@@ -423,7 +432,7 @@ pub(crate) fn verify_export(
         let mut checked = CheckedFile::read(&file, &hashes)?;
         match said {
             Some(said) => checked.compare(said),
-            None if is_listed => checked.is_not_named(key.is_some()),
+            None if is_listed => checked.is_not_named(key.is_some() && !is_for_notes),
             None => {}
         }
         let written = write_file_verdict(&shown, &checked.verdict, &anchors, output, out);
@@ -441,8 +450,8 @@ fn unwritten(error: io::Error) -> Failure {
 struct Found {
     /// The files that are not as they were written.
     broken: Vec<String>,
-    /// A hash that no version has.
-    not_anchored: Option<AuditError>,
+    /// A hash that no version has, or what else is not known.
+    not_known: Option<AuditError>,
 }
 
 impl Found {
@@ -450,7 +459,9 @@ impl Found {
     fn take_in(&mut self, file: String, written: Result<(), AuditError>) -> Result<(), Failure> {
         match written {
             Err(AuditError::BrokenFile(_)) => self.broken.push(file),
-            Err(error @ AuditError::NotAnchored { .. }) => self.not_anchored = Some(error),
+            Err(error @ (AuditError::NotAnchored { .. } | AuditError::NotAllKnown(_))) => {
+                self.not_known = Some(error);
+            }
             done => done.map_err(refused)?,
         }
         Ok(())
@@ -465,8 +476,7 @@ impl Found {
         if let Some(what) = other_key {
             return Err(Failure::running(what));
         }
-        self.not_anchored
-            .map_or(Ok(()), |error| Err(refused(error)))
+        self.not_known.map_or(Ok(()), |error| Err(refused(error)))
     }
 }
 
@@ -474,16 +484,21 @@ impl Found {
 fn manifest_of(
     path: &Path,
     is_history: bool,
-    key: Option<&PublicKey>,
+    (key, is_for_notes): (Option<&PublicKey>, bool),
 ) -> Result<Option<CheckedManifest>, Failure> {
     let beside = path.with_file_name(MANIFEST);
     if !is_history {
         return CheckedManifest::read(path, key).map(Some);
     }
     if beside.exists() {
-        return CheckedManifest::read(&beside, key).map(Some);
+        let checked = CheckedManifest::read(&beside, None)?;
+        let is_signed = checked.manifest.as_ref().is_none_or(|it| it.key.is_some());
+        return match is_for_notes && !is_signed {
+            true => Ok(Some(checked)),
+            false => CheckedManifest::read(&beside, key).map(Some),
+        };
     }
-    match key {
+    match key.filter(|_| !is_for_notes) {
         None => Ok(None),
         Some(_) => Err(Failure::unusable(format!(
             "{}: there is no manifest to check with --key",

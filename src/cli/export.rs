@@ -9,6 +9,7 @@ use directives::config::History;
 use dns::Name;
 use history::{AuditError, Follow, Manifest, Output, Request, SCHEMA, ZoneParts};
 use ops::{Clock, SystemClock, millis};
+use zone::journal::{Damage, Fault};
 use zone::signing::SigningKey;
 
 use crate::cli::answered::Asked;
@@ -142,7 +143,9 @@ fn histories_to_folder(
     for zone in zones {
         let written = write_history(asked, zone, to)?;
         let checked = CheckedFile::read(&written, &[])?;
-        if let Some(fault) = checked.verdict.verdict.faults.first() {
+        let faults = &checked.verdict.verdict.faults;
+        let known = |fault: &&Fault| fault.damage != Damage::Unknown;
+        if let Some(fault) = faults.iter().find(known) {
             let (file, what) = (written.display(), &fault.what);
             tracing::warn!(
                 "{file}: the history is not as it was written, {}: {what}",

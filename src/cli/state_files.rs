@@ -58,6 +58,12 @@ impl StateFiles {
         Ok(())
     }
 
+    /// Whether a file leaves open which versions there were: it is not known, or the folder may be a copy.
+    pub(crate) fn is_not_known(&self) -> bool {
+        let mut found = self.0.iter();
+        found.any(|it| it.damage.is_none_or(|damage| damage == Damage::Unknown))
+    }
+
     /// The failure of files that are not as they were written, and of histories that are not (`verified`): what is certain
     /// comes first.
     pub(crate) fn judge(&self, verified: Result<(), Failure>) -> Result<(), Failure> {

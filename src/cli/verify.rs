@@ -65,8 +65,8 @@ pub fn verify(wanted: VerifyWanted) -> Result<(), Failure> {
             let sought = Sought {
                 anchors: &anchors,
                 noted: &notes.noted,
-                // The notes have a key, and the export beside them may have none.
-                key: key.as_ref().filter(|_| notes.is_empty()),
+                key: key.as_ref(),
+                is_for_notes: !notes.is_empty(),
             };
             verify_export(&file, &sought, output, &mut text)
         }
@@ -125,7 +125,8 @@ impl Store {
         }
         let written = files.write(output, out);
         written.map_err(|error| Failure::running(error.to_string()))?;
-        let verified = write_verdicts(found, &self.anchors, output, out);
+        let anchors = self.anchors.of_unknown(files.is_not_known());
+        let verified = write_verdicts(found, &anchors, output, out);
         files.judge(verified.map_err(refused))
     }
 

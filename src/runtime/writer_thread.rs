@@ -17,13 +17,13 @@ use tokio::sync::{mpsc, oneshot};
 use transfer::SecondaryTable;
 use writer::{
     AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, Restored, ServiceKind,
-    Store, act_of_hold, act_of_start, tells_presence,
+    Store, act_of_hold, act_of_start, loss_before, tells_presence,
 };
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
 use zone::journal::{
-    Act, Beside, Journal, KeptCorefile, LoadError, ReadError, Reader, Retention, Segment,
+    Act, Beside, Journal, KeptCorefile, LoadError, Lost, ReadError, Reader, Retention, Segment,
     StepCache, Topic,
 };
 use zone::{
@@ -396,9 +396,14 @@ fn brought_forward(
     let same = Edit::new(&sound.contents).finish();
     let causes = vec![vec![lost.cause()]];
     let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);
-    let version = next.version().clone();
+    let (version, step) = (next.version().clone(), next.step().clone());
     match journal.commit(vec![next]) {
         Ok(_durable) => {
+            let what = Lost::before(&step).unwrap_or_default();
+            let act = loss_before((serial, step.seq), &what, now_ms);
+            if let Err(error) = journal.note(None, &[(apex.clone(), act)]) {
+                tracing::error!(zone = %apex, %error, "that versions were lost is no act of the history, only the cause of a version");
+            }
             tracing::warn!(zone = %apex, sound = %sound.serial, %serial, "the versions after this one were lost; its content has a new serial");
             Some(version)
         }

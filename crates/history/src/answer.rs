@@ -15,6 +15,7 @@ use crate::moment::{Moment, Present, TimeText};
 use crate::order::{ZoneOrder, until_ms};
 use crate::page::Room;
 use crate::past::{Order, Past, begins, last_version};
+use crate::set_back::SetBack;
 use crate::show::{Asked, Point};
 use crate::verify::{Anchors, Noted};
 use crate::{
@@ -804,9 +805,11 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
                 if let Some(seq) = archived_at(past, zone, Moment::Time(ms))? {
                     return Ok(seq);
                 }
+                let set_back = SetBack::before_all(past, zone, ms)?;
+                let set_back = set_back.map(|it| format!("; {}", it.text()));
                 return Err(AuditError::TooEarly {
                     zone: zone.clone(),
-                    begins: begins(past, zone)?,
+                    begins: begins(past, zone)? + &set_back.unwrap_or_default(),
                 });
             }
             Ok(seq)

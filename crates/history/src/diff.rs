@@ -29,7 +29,7 @@ const VERSIONS_SEEN: u64 = 50;
 /// Bytes of text that are collected before they are written.
 const WRITTEN_AT_ONCE: usize = 32 << 10;
 /// The text before the causes of no single record.
-const OF_VERSIONS: &str = "; of the versions as a whole:\n";
+pub(super) const OF_VERSIONS: &str = "; of the versions as a whole:\n";
 /// The text for records whose cause was not found in the searched versions.
 const NOT_FOUND: &str = "; by a version older than those searched: `log --name` finds its cause\n";
 /// Up to this many records are looked up in the index one by one, however far apart the versions are.
@@ -94,7 +94,8 @@ pub(super) fn write(
     write_head(past, zone, ends, out)?;
     write_doubts(doubts, ';', out)?;
     write_records(lists, &reasons, out)?;
-    write_ends(&net, &reasons, out)
+    write_ends(&net, &reasons, out)?;
+    write_between(zone, newer - older, out)
 }
 
 /// The removed and added records with their causes, as JSON.
@@ -173,6 +174,17 @@ fn write_ends(net: &Net, reasons: &Reasons<'_>, out: &mut dyn io::Write) -> Resu
         text.push_str("; there may be more: `log` lists all\n");
     }
     Ok(out.write_all(text.as_bytes())?)
+}
+
+/// Writes that more than one version leads from one end to the other: a change and its undoing are not in the difference.
+fn write_between(zone: &Name, versions: u64, out: &mut dyn io::Write) -> Result<(), AuditError> {
+    if versions > 1 {
+        writeln!(
+            out,
+            "; {versions} versions lead from one to the other: what was changed and changed back is not here, `log {zone}` lists it"
+        )?;
+    }
+    Ok(())
 }
 
 /// Writes a list of records with their causes. Consecutive records with the same causes share one text. Unknown
@@ -363,7 +375,7 @@ fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
     (last, of_versions)
 }
 
-fn write_causes(causes: &[Cause], text: &mut String) {
+pub(super) fn write_causes(causes: &[Cause], text: &mut String) {
     for cause in causes {
         text.push_str("; ");
         text.push_str(&cause_text(cause));

@@ -2,7 +2,7 @@
 
 use dns::Name;
 use serde_json::{Value, json};
-use zone::journal::Act;
+use zone::journal::{Act, Lost};
 
 use crate::error::AuditError;
 use crate::moment::TimeText;
@@ -133,7 +133,13 @@ pub(super) fn lost_after(past: &dyn Past, zone: &Name, seq: u64, acts: &[Act]) -
     let next = acts
         .iter()
         .find(|act| act.what == LOST && act.seq == Some(seq + 1));
-    next.map(|act| act.about.clone())
+    // The act may be lost, too, or be of an older release; the version says it for good.
+    let told = || {
+        past.step(zone, seq + 1)
+            .ok()
+            .and_then(|step| Lost::before(&step))
+    };
+    next.map(|act| act.about.clone()).or_else(told)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::old_part::condensed_json;
 use crate::past::{Past, begins, last_version};
 use crate::printable::printable;
 use crate::remark::Remark;
+use crate::set_back::SetBack;
 
 /// The most objects in the text of a version.
 const CAUSES_SHOWN: usize = 5;
@@ -248,6 +249,25 @@ fn write_remarks(
     Ok(())
 }
 
+/// What is to be said of the begin and the end of the time that is asked for, where the clock was set back.
+fn set_back(
+    past: &dyn Past,
+    zone: &Name,
+    (oldest, newest): (u64, u64),
+    filter: &Filter,
+) -> Result<BTreeSet<String>, AuditError> {
+    let mut said = BTreeSet::new();
+    for time_ms in [filter.since_ms, filter.until_ms].into_iter().flatten() {
+        let seq = last_version(past, zone, (oldest, newest), &|(_, it)| it <= time_ms)?;
+        let found = match seq < oldest {
+            true => SetBack::before_all(past, zone, time_ms)?,
+            false => SetBack::find(past, zone, seq, time_ms)?,
+        };
+        said.extend(found.map(|it| it.text()));
+    }
+    Ok(said)
+}
+
 /// The acts of a zone that are selected.
 #[derive(Debug, Default)]
 struct ActsFound {
@@ -294,6 +314,10 @@ struct Track<'a> {
     acts: ActsFound,
     /// The time and the number of the next version, if it is known.
     upcoming: Option<(u64, u64)>,
+    /// The time of the newest version of all, if the clock has not reached it.
+    ahead_ms: Option<u64>,
+    /// What is to be said of the begin and the end of the time.
+    set_back: BTreeSet<String>,
 }
 
 impl<'a> Track<'a> {
@@ -342,6 +366,8 @@ impl<'a> Track<'a> {
             handled: u64::MAX,
             acts: filter.acts_of(past, zone)?,
             upcoming: None,
+            ahead_ms: Some(past.moment(zone, newest)?.1).filter(|time_ms| past.now_ms() < *time_ms),
+            set_back: set_back(past, zone, kept, filter)?,
         })
     }
 
@@ -436,6 +462,9 @@ impl<'a> Track<'a> {
         if { filter.name.as_ref() }.is_some_and(|name| name == self.zone) {
             remarks.push(Remark::soa(self.zone));
         }
+        let ahead = self.ahead_ms;
+        remarks.extend(ahead.map(|time_ms| Remark::clock(self.zone, time_ms)));
+        remarks.extend(self.set_back.iter().cloned().map(Remark::set_back));
         let faults = self.acts.faults.iter();
         remarks.extend(faults.map(|fault| Remark::act_fault(self.zone, fault)));
         remarks

@@ -109,6 +109,27 @@ impl Remark {
         }
     }
 
+    /// That the clock was set back behind the newest version.
+    pub(super) fn clock(zone: &Name, newest_ms: u64) -> Self {
+        let time = TimeText(newest_ms);
+        Self {
+            code: "clock",
+            text: format!(
+                "the newest version of {zone} has the time {time}, which this clock has not reached: it was set back, and until then new versions get that time, too"
+            ),
+            versions: None,
+        }
+    }
+
+    /// That a time of the question may have been there twice.
+    pub(super) const fn set_back(text: String) -> Self {
+        Self {
+            code: "clock",
+            text,
+            versions: None,
+        }
+    }
+
     /// That acts are damaged or missing.
     pub(super) fn act_fault(zone: &Name, fault: &str) -> Self {
         Self {

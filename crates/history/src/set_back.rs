@@ -46,7 +46,7 @@ impl SetBack {
             return Ok(None);
         };
         let answered = versions.place_of(seq);
-        let mut entry = versions.get(answered)?;
+        let entry = versions.get(answered)?;
         let is_near = asked_ms.saturating_sub(entry.time_ms) <= AHEAD_MS;
         if is_near {
             let before = (answered > 1).then(|| versions.get(answered - 1));
@@ -54,20 +54,26 @@ impl SetBack {
                 return versions.with_time(entry.time_ms, asked_ms).map(Some);
             }
         }
-        let newest = versions.newest();
-        for place in answered + 1..=newest.min(answered + LOOKED_AHEAD) {
-            let next = match versions.get(place) {
-                // The answer needs nothing of the segment that has these.
-                Err(AuditError::Archive(_) | AuditError::ArchiveAway(_)) => return Ok(None),
-                next => next?,
-            };
-            let before = std::mem::replace(&mut entry, next);
-            let is_ahead = place == newest && past.now_ms() < entry.time_ms;
-            if is_ahead || entry.has_time_of_another(Some(&before)) {
-                return versions.with_time(entry.time_ms, asked_ms).map(Some);
-            }
+        versions.set_back_after((answered, entry), asked_ms)
+    }
+
+    /// What is known of a time before the oldest version; `None` where nothing says that the clock was set back.
+    pub(super) fn before_all(
+        past: &dyn Past,
+        zone: &Name,
+        asked_ms: u64,
+    ) -> Result<Option<Self>, AuditError> {
+        let Some(versions) = Versions::of(past, zone) else {
+            return Ok(None);
+        };
+        let first = versions.get(1)?;
+        let is_near = first.first_ms.saturating_sub(asked_ms) <= AHEAD_MS;
+        let is_only = versions.newest() == 1 && past.now_ms() < first.time_ms;
+        match is_near && (is_only || first.has_time_of_another(None)) {
+            true => versions.with_time(first.time_ms, asked_ms).map(Some),
+            false if is_near => versions.set_back_after((1, first), asked_ms),
+            false => Ok(None),
         }
-        Ok(None)
     }
 
     /// For people, without the comment's sign.
@@ -179,6 +185,28 @@ impl<'a> Versions<'a> {
             time_ms,
             count: 1,
         })
+    }
+
+    /// The first versions after this one that tell that the clock was set back.
+    fn set_back_after(
+        &self,
+        (answered, mut entry): (u64, Entry),
+        asked_ms: u64,
+    ) -> Result<Option<SetBack>, AuditError> {
+        let newest = self.newest();
+        for place in answered + 1..=newest.min(answered + LOOKED_AHEAD) {
+            let next = match self.get(place) {
+                // The answer needs nothing of the segment that has these.
+                Err(AuditError::Archive(_) | AuditError::ArchiveAway(_)) => return Ok(None),
+                next => next?,
+            };
+            let before = std::mem::replace(&mut entry, next);
+            let is_ahead = place == newest && self.past.now_ms() < entry.time_ms;
+            if is_ahead || entry.has_time_of_another(Some(&before)) {
+                return self.with_time(entry.time_ms, asked_ms).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// The versions with a time.

@@ -93,7 +93,7 @@ impl Anchor {
     }
 
     /// Whether a history would have the hash if it were the one that was noted.
-    fn must_be_kept(&self, verdict: &Verdict) -> bool {
+    fn must_be_kept(&self, verdict: &Verdict, may_lack: bool) -> bool {
         let (oldest, newest) = (verdict.oldest.0, verdict.newest.0);
         match self.version {
             Some(version) if version > newest => true,
@@ -106,7 +106,7 @@ impl Anchor {
                 // A version that may be lost may have had it, too.
                 let mut faults = verdict.faults.iter();
                 let is_all_known = !faults.any(|it| it.damage == Damage::Unknown);
-                (oldest <= 1 || is_broken(verdict)) && is_all_known
+                (oldest <= 1 || is_broken(verdict)) && is_all_known && !may_lack
             }
         }
     }
@@ -144,7 +144,11 @@ impl Anchor {
 
 /// Hashes that were noted elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Anchors(Vec<Anchor>);
+pub struct Anchors {
+    all: Vec<Anchor>,
+    /// Whether versions may be lost of which the histories say nothing.
+    may_lack: bool,
+}
 
 impl Anchors {
     /// Parses hashes that a person noted, and takes those of notes.
@@ -154,13 +158,22 @@ impl Anchors {
     pub fn parse(texts: &[String], noted: &[Noted]) -> Result<Self, AuditError> {
         let typed = texts.iter().map(|text| Anchor::parse(text));
         let all = typed.chain(noted.iter().map(Anchor::of_note));
-        all.collect::<Result<_, _>>().map(Self)
+        Ok(Self {
+            all: all.collect::<Result<_, _>>()?,
+            may_lack: false,
+        })
+    }
+
+    /// The same for a store of which not all is known, as for a copy: a version that is lost may have had a hash.
+    #[must_use]
+    pub fn of_unknown(self, may_lack: bool) -> Self {
+        Self { may_lack, ..self }
     }
 
     /// All hashes.
     #[must_use]
     pub fn hashes(&self) -> Vec<Hash> {
-        self.0.iter().map(|anchor| anchor.hash).collect()
+        self.all.iter().map(|anchor| anchor.hash).collect()
     }
 
     /// The hashes to look for in a zone.
@@ -176,7 +189,7 @@ impl Anchors {
             None => true,
             Some(version) => anchor.is_of(zone) && is_there(version),
         };
-        let own = self.0.iter().filter(may_be_there);
+        let own = self.all.iter().filter(may_be_there);
         own.map(|anchor| anchor.hash).collect()
     }
 
@@ -186,10 +199,10 @@ impl Anchors {
     /// [`AuditError::NotNoted`] when nothing of a note is left.
     pub fn about(mut self, zone: &Name) -> Result<Self, AuditError> {
         let has_notes = |all: &[Anchor]| all.iter().any(|anchor| anchor.version.is_some());
-        let had_notes = has_notes(&self.0);
-        self.0
+        let had_notes = has_notes(&self.all);
+        self.all
             .retain(|anchor| anchor.version.is_none() || anchor.is_of(zone));
-        if had_notes && !has_notes(&self.0) {
+        if had_notes && !has_notes(&self.all) {
             return Err(AuditError::NotNoted(zone.clone()));
         }
         Ok(self)
@@ -201,7 +214,7 @@ impl Anchors {
             let version = anchor.version.filter(|version| *version < verdict.oldest.0);
             anchor.is_of(zone) && version.is_some() && !has(verdict, anchor.hash)
         };
-        self.0.iter().filter(is_older).count()
+        self.all.iter().filter(is_older).count()
     }
 
     /// A hash that no version has is a fault of a zone whose history is kept from its first version on, or from the version
@@ -212,7 +225,7 @@ impl Anchors {
     /// The notes of a zone that is not there say nothing of the others: see [`Anchors::gone`].
     fn judge(&self, found: &mut [(Name, Verdict)]) -> Result<Option<AuditError>, AuditError> {
         let mut not_anchored = None;
-        for anchor in &self.0 {
+        for anchor in &self.all {
             if anchor.is_gone(found) {
                 continue;
             }
@@ -240,7 +253,7 @@ impl Anchors {
                 continue;
             }
             if let [(zone, verdict)] = own.as_mut_slice() {
-                if anchor.must_be_kept(verdict) {
+                if anchor.must_be_kept(verdict, self.may_lack) {
                     verdict.faults.push(anchor.fault(verdict));
                     continue;
                 }
@@ -248,7 +261,8 @@ impl Anchors {
                     continue;
                 }
             }
-            let is_nowhere = own.iter().all(|(_, verdict)| anchor.must_be_kept(verdict));
+            let is_nowhere =
+                { own.iter() }.all(|(_, verdict)| anchor.must_be_kept(verdict, self.may_lack));
             let zones = own.iter().map(|(zone, _)| zone.clone()).collect();
             let hash = anchor.hash;
             let error = match is_nowhere {
@@ -266,7 +280,7 @@ impl Anchors {
     /// The zones of notes that are not there, each with its newest noted version.
     fn gone(&self, found: &[(Name, Verdict)]) -> BTreeMap<Name, u64> {
         let mut gone = BTreeMap::new();
-        for anchor in self.0.iter().filter(|anchor| anchor.is_gone(found)) {
+        for anchor in self.all.iter().filter(|anchor| anchor.is_gone(found)) {
             if let (Some(zone), Some(version)) = (&anchor.zone, anchor.version) {
                 let newest: &mut u64 = gone.entry(zone.clone()).or_default();
                 *newest = version.max(*newest);
@@ -277,7 +291,7 @@ impl Anchors {
 
     /// Whether a version of the zone has the hash of a note.
     fn confirms(&self, zone: &Name, verdict: &Verdict) -> bool {
-        let mut noted = self.0.iter().filter(|anchor| anchor.version.is_some());
+        let mut noted = { self.all.iter() }.filter(|anchor| anchor.version.is_some());
         noted.any(|anchor| anchor.is_of(zone) && has(verdict, anchor.hash))
     }
 }
@@ -376,8 +390,8 @@ fn write_gone(
 /// Writes what checking an exported history found.
 ///
 /// # Errors
-/// [`AuditError::NotNoted`]. After everything was written: [`AuditError::BrokenFile`], else [`AuditError::NotAnchored`]; see
-/// the zones of a store.
+/// [`AuditError::NotNoted`]. After everything was written: [`AuditError::BrokenFile`], else [`AuditError::NotAnchored`], else
+/// [`AuditError::NotAllKnown`]; see the zones of a store.
 pub fn write_file_verdict(
     path: &str,
     file: &FileVerdict,
@@ -414,10 +428,11 @@ pub fn write_file_verdict(
             writeln!(out, "{line}")?;
         }
     }
-    if verdict.faults.is_empty() {
-        not_anchored.map_or(Ok(()), Err)
-    } else {
-        Err(AuditError::BrokenFile(path.to_owned()))
+    match (is_broken(&verdict), not_anchored) {
+        (true, _) => Err(AuditError::BrokenFile(path.to_owned())),
+        (false, Some(error)) => Err(error),
+        (false, None) if verdict.faults.is_empty() => Ok(()),
+        (false, None) => Err(AuditError::NotAllKnown(vec![zone])),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `show ZONE@held`, `diff ZONE --held`, `release ZONE --dry-run`: what a release would publish.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use dns::{Name, RecordText, RrList, Serial};
@@ -7,7 +8,7 @@ use provenance::Cause;
 use serde_json::{Value, json};
 use writer::Waiting;
 
-use crate::diff::write_list;
+use crate::diff::{OF_VERSIONS, write_causes, write_list};
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::cause_json;
 use crate::moment::TimeText;
@@ -138,7 +139,21 @@ pub(super) fn diff(
     for (sign, list) in [('-', &waiting.removed), ('+', &waiting.added)] {
         write_list(sign, list, |_, rr| causes_of(&waiting, rr.tag), out)?;
     }
+    let mut text = String::new();
+    write_causes(&of_version(&waiting), &mut text);
+    if !text.is_empty() {
+        write!(out, "{OF_VERSIONS}{text}")?;
+    }
     Ok(())
+}
+
+/// The causes of the version as a whole, which no record names.
+fn of_version(waiting: &Waiting) -> Vec<Cause> {
+    let records = waiting.removed.iter().chain(waiting.added.iter());
+    let named: BTreeSet<u32> = records.map(|rr| rr.tag).collect();
+    let groups = (0..).zip(&waiting.causes);
+    let others = groups.filter(|(tag, _)| !named.contains(tag));
+    others.flat_map(|(_, group)| group.clone()).collect()
 }
 
 /// The causes of a group.
@@ -171,5 +186,6 @@ fn json_of(zone: &Name, (serial, now_ms): (Serial, u64), why: String, waiting: &
         "added": added,
         "removedWhy": removed_why,
         "addedWhy": added_why,
+        "versionWhy": of_version(waiting).iter().map(cause_json).collect::<Vec<_>>(),
     })
 }

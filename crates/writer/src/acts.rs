@@ -70,7 +70,7 @@ impl Unnoted {
         }
     }
 
-    /// Adds that a zone's version is the first one after some that were lost.
+    /// Adds that a zone's version is the first one after some that were lost, or may be.
     pub(super) fn add_loss(&mut self, zone: &Zone, what: &str, now_ms: u64) {
         let act = NewAct::of(LOST, what.to_owned(), Operator::default());
         self.push(zone, act, now_ms);
@@ -87,6 +87,12 @@ impl Unnoted {
         let act = act.done((version.serial, version.seq), now_ms.max(version.time_ms));
         self.acts.push_back((zone.apex().clone(), act));
     }
+}
+
+/// The act of a version with this serial and number that is the first one after some that were lost, or may be.
+#[must_use]
+pub fn loss_before(version: (Serial, u64), what: &str, time_ms: u64) -> Act {
+    NewAct::of(LOST, what.to_owned(), Operator::default()).done(version, time_ms)
 }
 
 impl<S: Store> Pipeline<S> {

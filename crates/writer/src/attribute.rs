@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use dns::{Name, RrList};
 use ops::Clock;
-use provenance::{Cause, Kind, Verb};
+use provenance::{Cause, FactKey, Kind, Verb};
 
 use crate::Store;
+use crate::corefile_cause::is_of_no_object;
 use crate::zone_edit::ZoneDraft;
 
 /// The most records of one commit that are looked up, and how long that may take: the writer must not wait for
@@ -50,17 +51,21 @@ impl<'a> Budget<'a> {
     }
 }
 
-/// Names for records that go because a source lacks them the objects that brought them.
+/// Names for records that go because a source lacks them the objects that brought them. An object that is still there
+/// (`is_there`) did not vanish: if the Corefile changed, that is the cause.
 pub(super) fn name_vanished(
     store: &mut impl Store,
     budget: &mut Budget<'_>,
     apex: &Name,
     draft: &mut ZoneDraft,
+    is_there: &dyn Fn(&FactKey) -> bool,
 ) {
-    let is_unnamed = |group: &Vec<Cause>| {
-        let mut causes = group.iter();
-        causes.all(|cause| cause.verb == Verb::Vanished && !is_object(cause))
-    };
+    let is_unnamed = |group: &Vec<Cause>| group.iter().all(is_of_no_object);
+    let is_corefile = |group: &Vec<Cause>| group.iter().all(|it| it.is_configured());
+    let of_corefile = { draft.causes.iter() }
+        .find(|group| !group.is_empty() && is_corefile(group))
+        .cloned()
+        .unwrap_or_default();
     let unnamed: Vec<bool> = draft.causes.iter().map(is_unnamed).collect();
     if !unnamed.contains(&true) {
         return;
@@ -71,7 +76,13 @@ pub(super) fn name_vanished(
     let mut removed = RrList::with_capacity(draft.draft.removed.as_octets().len());
     for mut rr in &draft.draft.removed {
         if is_unnamed(rr.tag) && budget.take() {
-            let causes = vanished(store.origin(apex, rr));
+            let (there, gone): (Vec<_>, Vec<_>) = { store.origin(apex, rr).into_iter() }
+                .filter(is_object)
+                .partition(|cause| is_kept(cause, is_there));
+            let causes = match (gone.is_empty(), there.is_empty()) {
+                (true, false) => of_corefile.clone(),
+                (_, _) => vanished(gone),
+            };
             if !causes.is_empty() {
                 rr.tag = *tags.entry(causes).or_insert_with_key(|causes| {
                     draft.causes.push(causes.clone());
@@ -91,12 +102,18 @@ fn is_object(cause: &Cause) -> bool {
     cause.kind.is_some() || !cause.origin.resource_version.is_empty()
 }
 
+/// Whether the object of a cause is still there.
+fn is_kept(cause: &Cause, is_there: &dyn Fn(&FactKey) -> bool) -> bool {
+    cause
+        .kind
+        .is_some_and(|kind| is_there(&kind.of(&cause.key)))
+}
+
 /// The objects behind a record, as what is gone; its namespace only where nothing else is known.
 fn vanished(causes: Vec<Cause>) -> Vec<Cause> {
     let is_own = |cause: &Cause| cause.kind.is_some_and(|kind| kind != Kind::Namespace);
     let has_own = causes.iter().any(is_own);
-    let objects = causes.into_iter().filter(is_object);
-    let objects = objects.filter(|cause| is_own(cause) || !has_own);
+    let objects = causes.into_iter().filter(|cause| is_own(cause) || !has_own);
     let gone = |cause| Cause {
         verb: Verb::Vanished,
         ..cause
@@ -198,7 +215,13 @@ mod tests {
         let mut budget = Budget::new(&*clock);
         let mut kinds_of_next = || {
             let mut draft = emptied(&contents);
-            name_vanished(&mut store, &mut budget, contents.apex(), &mut draft);
+            name_vanished(
+                &mut store,
+                &mut budget,
+                contents.apex(),
+                &mut draft,
+                &|_| false,
+            );
             let named = |tag: u32| draft.causes[usize::try_from(tag).unwrap()][0].kind;
             let removed = draft.draft.removed.iter();
             removed.map(|rr| named(rr.tag)).collect::<Vec<_>>()
@@ -208,5 +231,34 @@ mod tests {
             [Some(Kind::Service), None, None, None, None]
         );
         assert_eq!(kinds_of_next(), [None; 5]);
+    }
+
+    #[test]
+    fn an_object_that_is_still_there_did_not_vanish() {
+        let contents = contents("z.example.", 5, &[]);
+        let clock = HandClock::at(1_000);
+        let mut store = Slow {
+            clock: Arc::clone(&clock),
+        };
+        let corefile = Cause::of(Verb::Configured, "the Corefile, digest 2…, before 1…");
+        let mut named = |changes: &[Cause], is_there: bool| {
+            let mut draft = emptied(&contents);
+            draft
+                .causes
+                .extend(changes.iter().map(|it| vec![it.clone()]));
+            let mut budget = Budget::new(&*clock);
+            let apex = contents.apex();
+            name_vanished(&mut store, &mut budget, apex, &mut draft, &|_| is_there);
+            let first = draft.draft.removed.iter().next().expect("five go");
+            draft.causes[usize::try_from(first.tag).unwrap()].clone()
+        };
+        assert_eq!(
+            named(std::slice::from_ref(&corefile), true),
+            [corefile.clone()]
+        );
+        let gone = cause(Verb::Vanished, Some(Kind::Service));
+        assert_eq!(named(&[corefile], false), [gone]);
+        // Without a change of the Corefile no more is known than that the source lacks it.
+        assert_eq!(named(&[], true), [cause(Verb::Vanished, None)]);
     }
 }

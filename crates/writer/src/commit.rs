@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use dns::Serial;
 use kubernetes::facts::Dirty;
-use provenance::Cause;
+use provenance::FactKey;
+use zone::journal::Lost;
 use zone::{Candidate, Version, Zone, next_serial};
 
 use crate::attribute::{Budget, name_vanished};
@@ -48,7 +49,10 @@ impl<S: Store> Pipeline<S> {
             .into_iter()
             .map(|mut ready| {
                 let (apex, draft) = (ready.zone.apex(), &mut ready.draft);
-                name_vanished(&mut self.store, &mut budget, apex, draft);
+                let clusters = &self.clusters;
+                let is_there =
+                    |key: &FactKey| clusters.iter().any(|it| it.state.fact(key).is_some());
+                name_vanished(&mut self.store, &mut budget, apex, draft, &is_there);
                 self.next_version(ready, now.ms)
             })
             .collect();
@@ -169,8 +173,8 @@ impl<S: Store> Pipeline<S> {
             let step = candidate.step();
             (step.added.len(), step.removed.len())
         };
-        let lost = |(zone, _): &(Arc<Zone>, Candidate)| self.store.lost(zone.apex());
-        let lost: Vec<Option<Cause>> = next.iter().map(lost).collect();
+        let lost = |(_, candidate): &(Arc<Zone>, Candidate)| Lost::before(candidate.step());
+        let lost: Vec<Option<String>> = next.iter().map(lost).collect();
         let (zones, candidates): (Vec<_>, Vec<_>) = next
             .into_iter()
             .map(|(zone, candidate)| ((zone, size_of(&candidate)), candidate))
@@ -187,10 +191,8 @@ impl<S: Store> Pipeline<S> {
         for ((version, (zone, (added, removed))), lost) in published {
             debug_assert_eq!(zone.apex(), version.apex(), "stores keep the order");
             let version = zone.publish(version);
-            if let Some(lost) = lost {
-                let what = &lost.key.name;
-                let what = what.split_once(": ").map_or(&**what, |(_, what)| what);
-                self.unnoted.add_loss(&zone, what, now_ms);
+            if let Some(what) = lost {
+                self.unnoted.add_loss(&zone, &what, now_ms);
             }
             self.observer.published(&version, added, removed);
         }

@@ -17,13 +17,14 @@ pub fn change_of_corefile(new: &str, old: &str) -> String {
 /// Names changes of the Corefile as the causes of records. They take the place of the source, for records of the
 /// configuration, and of objects, for records whose TTL alone changed: no object has a TTL.
 /// For other records whose objects were only read again, or were missing then, they come first, unless it is known that these
-/// objects differ (`lists_are_exact`).
+/// objects differ (`lists_are_exact`). Then no object is missing where none is named: such records go because of the Corefile.
 pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_exact: bool) {
     if changes.is_empty() {
         return;
     }
     let is_read = |group: &Vec<Cause>| !group.is_empty() && group.iter().all(is_of_list);
     let read: Vec<bool> = draft.causes.iter().map(is_read).collect();
+    let is_missing = |group: &[Cause]| lists_are_exact && group.iter().all(is_of_no_object);
     // A key of etcd, which has a TTL, is of no kind.
     let is_object =
         |group: &Vec<Cause>| !group.is_empty() && group.iter().all(|cause| cause.kind.is_some());
@@ -52,7 +53,9 @@ pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_
     }
     for (group, is_read) in draft.causes.iter_mut().zip(read) {
         let is_source = group.iter().any(Cause::is_configured);
-        if is_source || (is_read && !lists_are_exact) {
+        if !group.is_empty() && is_missing(group) {
+            changes.clone_into(group);
+        } else if is_source || (is_read && !lists_are_exact) {
             group.retain(|cause| !cause.is_configured());
             group.splice(0..0, changes.iter().cloned());
         }
@@ -68,6 +71,11 @@ pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_
 /// Whether a cause is only that an object was read again, or was missing then.
 fn is_of_list(cause: &Cause) -> bool {
     cause.kind.is_some() && matches!(cause.verb, Verb::Listed | Verb::Vanished)
+}
+
+/// Whether a cause says that the source does not have what a record came from, and names no object.
+pub(super) fn is_of_no_object(cause: &Cause) -> bool {
+    cause.verb == Verb::Vanished && cause.kind.is_none() && cause.origin.resource_version.is_empty()
 }
 
 /// A record without its TTL and its causes.
@@ -117,7 +125,13 @@ mod tests {
     fn named(lists_are_exact: bool) -> [Vec<String>; 2] {
         let service = |verb, name| cause(verb, Some(Kind::Service), name);
         let mut inner = Edit::new(&contents("z.example.", 5, &[])).finish();
-        inner.removed = list(&[("ttl", 5, 0), ("ns", 5, 1), ("gone", 5, 2), ("again", 5, 3)]);
+        inner.removed = list(&[
+            ("ttl", 5, 0),
+            ("ns", 5, 1),
+            ("gone", 5, 2),
+            ("again", 5, 3),
+            ("hidden", 5, 4),
+        ]);
         inner.added = list(&[
             ("ttl", 9, 0),
             ("ns", 9, 1),
@@ -132,6 +146,7 @@ mod tests {
                 vec![cause(Verb::Configured, None, "a folder")],
                 vec![service(Verb::Vanished, "away")],
                 vec![service(Verb::Applied, "web")],
+                vec![cause(Verb::Vanished, None, "a folder")],
             ],
         };
         let corefile = cause(Verb::Configured, None, "the Corefile");
@@ -150,7 +165,8 @@ mod tests {
     fn a_change_of_the_corefile_is_named_for_what_it_changed_and_no_object_beside_it() {
         let [removed, added] = named(false);
         let corefile = "the Corefile";
-        assert_eq!(removed, [corefile, corefile, "the Corefile+away", corefile]);
+        let away = "the Corefile+away";
+        assert_eq!(removed, [corefile, corefile, away, corefile, "a folder"]);
         let want = [corefile, corefile, "the Corefile+web", "web", corefile];
         assert_eq!(added, want);
     }
@@ -159,7 +175,8 @@ mod tests {
     fn an_object_that_is_known_to_differ_is_named_alone() {
         let [removed, added] = named(true);
         let corefile = "the Corefile";
-        assert_eq!(removed, [corefile, corefile, "away", corefile]);
+        // No object is missing for a record of which none is named.
+        assert_eq!(removed, [corefile, corefile, "away", corefile, corefile]);
         assert_eq!(added, [corefile, corefile, "web", "web", corefile]);
     }
 }

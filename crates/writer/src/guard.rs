@@ -161,7 +161,7 @@ pub struct Waiting {
     pub removed: RrList,
     /// Records that it would add.
     pub added: RrList,
-    /// Groups of causes.
+    /// Groups of causes. Those that no record names are of the version as a whole.
     pub causes: Vec<Vec<Cause>>,
 }
 
@@ -333,13 +333,16 @@ impl Guard {
     /// What would be published if all of it were let out. Costs what it changes.
     pub(super) fn waiting_draft(&mut self, zone: &Zone) -> Option<Waiting> {
         let current = zone.current();
+        let notes: Vec<Cause> = self.notes.iter().cloned().collect();
         let kept = self.kept.as_mut()?;
         let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
         let served = current.as_ref().map_or(&empty, |version| &version.contents);
         if !kept.is_different(served) {
             return None;
         }
-        let ZoneDraft { draft, causes } = kept.draft(served);
+        let mut draft = kept.draft(served);
+        name_version(&mut draft, notes.into_iter(), self.lists_are_exact);
+        let ZoneDraft { draft, causes } = draft;
         Some(Waiting {
             contents: draft.contents,
             removed: draft.removed,

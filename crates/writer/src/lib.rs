@@ -61,7 +61,7 @@ use guard::{Guard, Holds};
 use hold::not_guarded;
 use wait::{Next, within};
 
-pub use acts::{act_of_hold, act_of_start, tells_presence};
+pub use acts::{act_of_hold, act_of_start, loss_before, tells_presence};
 pub use callers::Released;
 pub use cluster::{ClusterHandles, LiveTables};
 pub use configure::Configure;

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read};
 
 use dns::{Name, RrList, Serial};
 use zone::chain::{Before, Checked};
-use zone::journal::{Anchored, Damage, Fault, Verdict};
+use zone::journal::{Anchored, Damage, Fault, Lost, Verdict};
 use zone::{ContentTree, Contents, Hash, Step};
 
 use crate::evidence::version_line::{Line, ZoneLine};
@@ -210,6 +210,9 @@ impl<'a> Walk<'a> {
         }
         if let Some((damage, what)) = checked.fault {
             self.fault(Some(&step), damage, what);
+        }
+        for (damage, what) in step.causes.iter().flatten().filter_map(Lost::told_by) {
+            self.fault(Some(&step), damage, &what);
         }
         if step.link.is_none() {
             self.verdict.unhashed += 1;

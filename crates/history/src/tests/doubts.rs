@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Fault;
-use provenance::Operator;
+use provenance::{Cause, Operator, Verb};
 use serde_json::Value;
 use zone::journal::Act;
 
@@ -86,9 +86,17 @@ fn what_may_be_lost_is_not_answered_as_if_it_had_not_been() {
         (refused.fault(), refused.to_string())
     };
     let wanted = format!("whether z. had serial 150 is not known: {LOST}");
-    assert_eq!(refusal(&past), (Fault::NotKnown, wanted));
+    assert_eq!(refusal(&past), (Fault::NotKnown, wanted.clone()));
     past.acts.clear();
     assert_eq!(refusal(&past).0, Fault::Wrong, "no version is lost there");
+    // The version says it, too: acts may be lost, or not be kept any more.
+    let mut restored = Fake::new();
+    let cause = Cause::of(Verb::Restored, &format!("the store: {LOST}"));
+    Arc::make_mut(&mut restored.steps[2])
+        .causes
+        .push(vec![cause]);
+    assert_eq!(refusal(&restored), (Fault::NotKnown, wanted));
+    assert!(show(&restored, &at, Output::Text).contains(&remark));
     // A search for changes of a name does not pass over them without a word.
     past.acts = vec![act(1, THIRD_MS, "lost", LOST)];
     let log = Request::Log {

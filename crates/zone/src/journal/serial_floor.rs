@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use dns::{Name, Serial};
 use provenance::{Cause, Verb};
 
+use crate::Step;
 use crate::chain::Damage;
 use crate::journal::Zones;
 use crate::journal::serial_files::{Known, NEWEST, NewestFault, SERIALS, Serials};
@@ -60,12 +61,25 @@ impl Lost {
         Cause::of(Verb::Restored, &format!("{STORE}: {self}"))
     }
 
-    /// The loss that a cause records; `None` for other causes.
-    pub(super) fn told_by(cause: &Cause) -> Option<(Damage, String)> {
+    /// What a step says of the versions before it that are lost, or may be.
+    #[must_use]
+    pub fn before(step: &Step) -> Option<String> {
+        let mut causes = step.causes.iter().flatten();
+        causes.find_map(Self::text_in).map(ToOwned::to_owned)
+    }
+
+    /// The sentence about a loss in a cause.
+    fn text_in(cause: &Cause) -> Option<&str> {
         let is_it = cause.verb == Verb::Restored && cause.kind.is_none();
         let rest = cause.key.name.strip_prefix(STORE).filter(|_| is_it)?;
         // Older releases wrote no more than the key.
-        let what = { rest.strip_prefix(": ") }.unwrap_or("versions before it are lost");
+        Some({ rest.strip_prefix(": ") }.unwrap_or("versions before it are lost"))
+    }
+
+    /// The loss that a cause records; `None` for other causes.
+    #[must_use]
+    pub fn told_by(cause: &Cause) -> Option<(Damage, String)> {
+        let what = Self::text_in(cause)?;
         let damage = match what.ends_with(AT_MOST) {
             true => Damage::Unknown,
             false => Damage::Lost,

@@ -452,7 +452,8 @@ fn with_namespaces(
             resource_version: Arc::clone(&empty),
             manager: Arc::clone(&empty),
             operation: empty,
-            place,
+            // Nobody wrote it, and nobody deletes it: it comes and goes with the objects in it.
+            place: interner.get(&format!("implied by {place}")),
         };
         let fact_key = FactKey {
             kind: Kind::Namespace,
