@@ -97,7 +97,7 @@ fn perform(command: Command) -> Result<(), Failure> {
         Command::Reload { asking } => cli::reload(&asking),
         Command::Notify { zone, asking } => cli::notify(zone, &asking),
         Command::Stop { asking } => cli::stop(&asking),
-        Command::Status { watch, asking } => cli::status(watch, &asking),
+        Command::Status { watch, all, asking } => cli::status(watch, all, &asking),
         Command::Version { format } => runtime::print_version(format.output),
         Command::Completion { shell } => cli::completion(shell),
         Command::ManPages { to } => cli::man_pages(&to),

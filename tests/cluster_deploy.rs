@@ -178,6 +178,53 @@ fn the_chart_and_kustomize_render_the_same_objects() {
 }
 
 #[test]
+fn the_chart_refuses_values_of_which_one_would_be_ignored() {
+    if needs::lacks(&["helm"]) {
+        return;
+    }
+    let render = |program: &str, values: &[&str]| {
+        let home = tempfile::tempdir().expect("a folder");
+        let output = Command::new(needs::program(program))
+            .envs(
+                ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"]
+                    .map(|it| (it, home.path())),
+            )
+            .args(["template", "zonewright", CHART])
+            .args(values.iter().flat_map(|value| ["--set", value]))
+            .output()
+            .expect("helm runs");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        output.status.success().then_some(()).ok_or(error)
+    };
+    let servers = "servers[0].plugins[0].name=whoami";
+    let one = "the Corefile comes from one of existingConfigMap, corefile and servers";
+    for program in ["helm3", "helm4"] {
+        for (values, why) in [
+            (&["existingConfigMap=a", "corefile=b"][..], one),
+            (&["corefile=b", servers], "corefile and servers are set"),
+            (&["existingConfigMap=a", servers], one),
+            (
+                &["replicaCount=2"],
+                "set replicaCount to 1, or persistence.enabled to false",
+            ),
+        ] {
+            let refused = render(program, values);
+            let error = refused.expect_err("the values contradict each other");
+            assert!(error.contains(why), "{program} {values:?}: {error}");
+        }
+        for values in [
+            &["existingConfigMap=a"][..],
+            &["corefile=b"],
+            &[servers],
+            &["replicaCount=2", "persistence.enabled=false"],
+            &["replicaCount=0"],
+        ] {
+            assert_eq!(render(program, values), Ok(()), "{program} {values:?}");
+        }
+    }
+}
+
+#[test]
 fn components_change_no_role_but_that_of_the_overlay() {
     if needs::lacks(&["apiserver"]) {
         return;
@@ -212,7 +259,8 @@ fn all_values() -> Value {
         "image": {
             "repository": "zw-repository", "tag": "zw-tag", "pullPolicy": "Always", "pullSecrets": [{ "name": "zw-pull" }],
         },
-        "replicaCount": 4101,
+        // With `persistence` there is one; several are below.
+        "replicaCount": 1,
         "rollingUpdate": { "maxUnavailable": 4102, "maxSurge": 4103 },
         "terminationGracePeriodSeconds": 4104,
         "priorityClassName": "zw-priority",
@@ -293,6 +341,7 @@ fn each_value_of_the_chart_is_in_its_objects_and_a_cluster_takes_them() {
 
     write("all.yaml", &values.to_string());
     let servers = json!({
+        "replicaCount": 4101,
         "persistence": { "enabled": false },
         "servers": [{
             "zones": [{ "scheme": "tls://", "zone": "zw-zone.example" }], "port": 4114,

@@ -2,12 +2,17 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::process::wait_for;
 use crate::support::product::{START, Site, cluster_ip};
 use crate::support::{namespaces, needs, wire};
+
+/// A user that owns nothing.
+const NOBODY: u32 = 65534;
 
 const ZONE: &str = "cluster.local.";
 
@@ -88,5 +93,49 @@ fn a_server_that_hands_nothing_out_starts_on_a_full_or_read_only_state_folder() 
         assert!(site.metrics().contains("\nzonewright_state_temporary 0"));
         assert!(!Path::new(&temporary).exists(), "{temporary}");
         server.terminate(START);
+    }
+}
+
+/// As after `sudo zonewright verify`, or a backup that root restored.
+#[test]
+fn a_file_of_another_owner_in_the_state_folder_is_named_with_its_owner() {
+    let site = Site::new();
+    if fs::metadata(site.path("")).expect("it is there").uid() != 0 {
+        eprintln!("only root can give files to others");
+        return;
+    }
+    site.manifest("web.yaml", &cluster_ip("web", 1, 80));
+    site.write("Corefile", &site.corefile(""));
+    let mut server = site.start_answering();
+    server.terminate(START);
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(site.path(""), open).expect("it is ours");
+    let own = |path: &Path, user: u32| chown(path, Some(user), None).expect("root may");
+    let mut all = vec![site.state()];
+    while let Some(path) = all.pop() {
+        own(&path, NOBODY);
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("it is a folder");
+            all.extend(entries.map(|entry| entry.expect("it is there").path()));
+        }
+    }
+    let error = |name: &str| {
+        own(&site.state().join(name), 0);
+        let mut command = Command::new(needs::zonewright());
+        command.args(["log", "--state", "state"]);
+        let ran = command.current_dir(site.path("")).uid(NOBODY).output();
+        own(&site.state().join(name), NOBODY);
+        let ran = ran.expect("zonewright runs");
+        (
+            ran.status.code(),
+            String::from_utf8_lossy(&ran.stderr).into_owned(),
+        )
+    };
+    for name in ["format", "db/conf", "db"] {
+        let (code, text) = error(name);
+        assert_eq!(code, Some(2), "{name}: {text}");
+        let named = format!("state/{name} belongs to uid 0, and this process may not read it");
+        assert!(text.contains(&named), "{text}");
+        assert!(text.contains("chown -R USER state"), "{text}");
     }
 }

@@ -611,6 +611,9 @@ pub enum Command {
         /// Print it again and again, every 2 seconds or as many as given, until it is interrupted.
         #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u64).range(1..=3600))]
         watch: Option<u64>,
+        /// Print lines for each zone. Without it, reverse zones of one network that are in the same state are one line.
+        #[arg(long)]
+        all: bool,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,

@@ -119,10 +119,18 @@ fn print_text(file: &str, found: &Findings, explains: bool) -> Result<(), Failur
         print(&found.explained)?;
     }
     if found.errors.is_empty() {
-        return print(&format!("{file}: good; zones {}\n", found.zones.join(" ")));
+        return print(&format!("{file}: good; {}\n", zones_text(&found.zones)));
     }
     let lines: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
     Err(Failure::unusable(lines.join("\n")))
+}
+
+/// The zones, for people.
+fn zones_text(zones: &[String]) -> String {
+    match zones {
+        [] => "no zones of its own".to_owned(),
+        zones => format!("zones {}", zones.join(" ")),
+    }
 }
 
 /// Prints all of it as one line.
@@ -264,5 +272,17 @@ fn check_files(config: &Config) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::unusable(wrong.join("\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corefile_without_zones_is_said_to_have_none() {
+        assert_eq!(zones_text(&[]), "no zones of its own");
+        let zones = ["a.test.", "b.test."].map(str::to_owned);
+        assert_eq!(zones_text(&zones), "zones a.test. b.test.");
     }
 }

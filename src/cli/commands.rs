@@ -10,7 +10,8 @@ use dns::Name;
 use history::{Follow, OrderText, Output, Question, Request};
 use tokio::runtime::Runtime;
 
-use crate::cli::answered::{finish, ignore_closed, read_into, wanted_of};
+use crate::cli::alike::{condense, may_have_networks};
+use crate::cli::answered::{finish, ignore_closed, read_into, read_json, wanted_of};
 use crate::cli::args::{
     Asking, Audit, Configuration, DiffWanted, Format, HoldWanted, LogWanted, OrderWanted, Reading,
 };
@@ -251,24 +252,23 @@ pub fn blame(
     read_audited(Request::Blame { zone, name }, audit, reading)
 }
 
-/// `status`, again and again with so many seconds between.
+/// `status`, again and again with so many seconds between. If it is whole, each zone has lines of its own.
 ///
 /// # Errors
 /// When no server runs. One that comes back is waited for, if it ran at first.
-pub fn status(watch: Option<u64>, asking: &Asking) -> Result<(), Failure> {
+pub fn status(watch: Option<u64>, is_whole: bool, asking: &Asking) -> Result<(), Failure> {
+    let reading = reading_of(asking);
     let Some(seconds) = watch else {
-        return question(Request::Status, asking);
+        let question = status_question(asking.output);
+        let mut screen = Screen::open(wanted_of(&question), asking.look);
+        let answered = status_into(is_whole, &reading, &mut screen);
+        return finish(answered, screen);
     };
     let is_screen = io::stdout().is_terminal() && asking.output == Output::Text;
     let mut has_answered = false;
     loop {
         let mut text = Vec::new();
-        let reading = reading_of(asking);
-        let question = Question {
-            request: Request::Status,
-            output: asking.output,
-        };
-        match read_into(&question, &reading, &mut text) {
+        match status_into(is_whole, &reading, &mut text) {
             Ok(()) => has_answered = true,
             Err(failure) if !has_answered => return Err(failure),
             Err(failure) if asking.output == Output::Text => {
@@ -293,6 +293,31 @@ pub fn status(watch: Option<u64>, asking: &Asking) -> Result<(), Failure> {
         drop(out);
         std::thread::park_timeout(Duration::from_secs(seconds));
     }
+}
+
+/// What `status` asks.
+const fn status_question(output: Output) -> Question {
+    Question {
+        request: Request::Status,
+        output,
+    }
+}
+
+/// Writes what the server says of itself, for people with one line for reverse zones that are alike unless it is whole.
+fn status_into(is_whole: bool, reading: &Reading, out: &mut dyn Write) -> Result<(), Failure> {
+    let output = reading.asking.output;
+    if is_whole || output == Output::Json {
+        return read_into(&status_question(output), reading, out);
+    }
+    let mut text = Vec::new();
+    read_into(&status_question(Output::Text), reading, &mut text)?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if may_have_networks(&text) {
+        let mut line = Vec::new();
+        read_into(&status_question(Output::Json), reading, &mut line)?;
+        text = condense(&text, &read_json(&line)?);
+    }
+    out.write_all(text.as_bytes()).or_else(ignore_closed)
 }
 
 /// `why`.

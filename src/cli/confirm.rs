@@ -3,7 +3,10 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use dns::Name;
-use history::{OrderText, Output, Question, Request, Status, ZoneLine, ask};
+use history::{
+    AuditError, Moment, OrderText, Output, Present, Question, Request, Status, ZoneLine, ask,
+};
+use ops::{Clock, SystemClock, millis};
 
 use crate::cli::args::OrderWanted;
 use crate::failure::Failure;
@@ -14,7 +17,7 @@ const RECORDS_UNASKED: usize = 50;
 /// Asks on a terminal whether an order is meant, unless `--yes` says so. Elsewhere nobody is asked.
 ///
 /// # Errors
-/// When the answer is no.
+/// When the answer is no, or a time of the order cannot be read: nobody is asked about an order that is refused anyway.
 pub(crate) fn confirm(
     zone: &str,
     order: &OrderText,
@@ -25,6 +28,8 @@ pub(crate) fn confirm(
     if wanted.yes || !is_person {
         return Ok(());
     }
+    check_times(order, millis(SystemClock.wall()))
+        .map_err(|error| Failure::unusable(error.to_string()))?;
     let mut text = Vec::new();
     let question = Question {
         request: Request::Standing,
@@ -52,6 +57,31 @@ pub(crate) fn confirm(
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Failure::running("nothing was done")),
+    }
+}
+
+/// Whether the times of an order can be read. The server knows more of them, such as which versions there are.
+fn check_times(order: &OrderText, clock_ms: u64) -> Result<(), AuditError> {
+    // A version may be from before the clock was set back, so its time may be ahead.
+    let present = Present {
+        clock_ms,
+        newest_ms: u64::MAX,
+    };
+    // A time such as `30m` is an age without its last word.
+    let is_time = |text: &str| Moment::parse(&format!("{} ago", text.trim()), present).is_ok();
+    let time = match order {
+        OrderText::Rollback { to, time } => {
+            Moment::parse(to, present)?;
+            time
+        }
+        OrderText::Freeze { time: Some(time) } => time,
+        OrderText::Freeze { time: None } | OrderText::Release | OrderText::Advance { .. } => {
+            return Ok(());
+        }
+    };
+    match is_time(time) {
+        true => Ok(()),
+        false => Err(AuditError::Time(time.clone())),
     }
 }
 
@@ -155,6 +185,37 @@ mod tests {
         );
         let advance = OrderText::Advance { serial: 9 };
         assert_eq!(to_confirm(&status(100, true), "z.", &advance), None);
+    }
+
+    #[test]
+    fn times_that_cannot_be_read_are_refused_before_anybody_is_asked() {
+        let now = 1_795_286_400_000;
+        let refusal = |order: &OrderText| check_times(order, now).err().map(|it| it.to_string());
+        let rollback = |to: &str, time: &str| {
+            refusal(&OrderText::Rollback {
+                to: to.to_owned(),
+                time: time.to_owned(),
+            })
+        };
+        for to in ["1795286401", "2 hours ago", "yesterday", "2099-01-01"] {
+            assert_eq!(rollback(to, "1h"), None, "{to}");
+        }
+        let said = rollback("2 ours ago", "1h").expect("it is no time");
+        assert!(said.contains("neither a serial nor a time"), "{said}");
+        let freeze = |time: &str| {
+            refusal(&OrderText::Freeze {
+                time: Some(time.to_owned()),
+            })
+        };
+        for time in ["90s", "30m", "2h 30m", " 1d "] {
+            assert_eq!((rollback("7", time), freeze(time)), (None, None), "{time}");
+        }
+        for time in ["1 our", "-1h", "2h ago", "now", ""] {
+            let want = format!("\"{time}\" is not a time up to 3650d; write 90s, 30m, 2h or 1d");
+            assert_eq!(rollback("7", time), Some(want.clone()), "{time}");
+            assert_eq!(freeze(time), Some(want), "{time}");
+        }
+        assert_eq!(refusal(&OrderText::Freeze { time: None }), None);
     }
 
     #[test]

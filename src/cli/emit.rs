@@ -1,11 +1,11 @@
 //! `emit`: from a Corefile to the configuration of one of its secondaries.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use corefile::dns_address;
-use directives::config::{Apex, Catalog, Config, Scheme, Secondary, ServerBlock, Transfer};
+use corefile::{DNS_PORT, Place, dns_address};
+use directives::config::{Allow, Apex, Catalog, Config, Scheme, Secondary, ServerBlock, Transfer};
 use dns::Name;
 use history::{Output, SCHEMA};
 use serde_json::{Value, json};
@@ -75,12 +75,24 @@ fn all_given(config: &Config) -> Vec<Given<'_>> {
     given
 }
 
-/// The zones and primaries of the secondary.
-fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
-    let mut given = all_given(config);
+/// The addresses of all secondaries.
+fn addresses_of(given: &[Given<'_>]) -> Vec<SocketAddr> {
     let mut known: Vec<SocketAddr> = given.iter().map(|it| it.to.address).collect();
     known.sort_unstable();
     known.dedup();
+    known
+}
+
+/// The zones and primaries of the secondary.
+fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
+    let mut given = all_given(config);
+    let known = addresses_of(&given);
+    if let Some(feed) = feed_by_allow(config, emission, &known) {
+        return feed.map_or_else(|| Err(NO_PRIMARY.to_owned()), Ok);
+    }
+    if known.is_empty() {
+        return Err(why_nobody(config, emission.software));
+    }
     let listen = chosen(&known, emission.secondary.as_deref())?;
     given.retain(|it| it.to.address == listen);
     let first = given.first().ok_or("the Corefile has no `to`")?;
@@ -134,18 +146,99 @@ fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
             push_new(&mut feed.notifiers, &source);
         }
         if emission.primary.is_empty() {
-            for address in primaries_of(it, listen.ip(), over) {
+            for address in primaries_of(it.block, it.zone, listen.ip(), over) {
                 push_new(&mut feed.primaries, &address);
             }
         }
     }
     if feed.primaries.is_empty() {
-        return Err(
-            "the address of this server for the secondary is not known: name it with --primary"
-                .to_owned(),
-        );
+        return Err(NO_PRIMARY.to_owned());
     }
     Ok(feed)
+}
+
+/// No address of ours is known.
+const NO_PRIMARY: &str =
+    "the address of this server for the secondary is not known: name it with --primary";
+
+/// Where a CoreDNS answers whose address is not given.
+const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The feed of a CoreDNS that no `to` names: its pods have changing addresses, so they are permitted by `allow`, and are not
+/// notified. Without a key, because CoreDNS signs nothing. The outer `None` if no zone permits it, the inner one if no address
+/// of ours is known.
+fn feed_by_allow(
+    config: &Config,
+    emission: &Emission,
+    known: &[SocketAddr],
+) -> Option<Option<Feed>> {
+    let listen = match emission.secondary.as_deref() {
+        None if known.is_empty() => SocketAddr::new(ANYWHERE, DNS_PORT),
+        None => return None,
+        Some(text) => dns_address(text)?,
+    };
+    let is_named = known.iter().any(|it| it.ip() == listen.ip());
+    if emission.software != Software::Coredns || is_named {
+        return None;
+    }
+    let is_for = |allow: &Allow| {
+        let is_it = listen.ip() == ANYWHERE || allow.peer.contains(listen.ip());
+        is_it && allow.keys.is_empty() && allow.tls == TlsDemand::Free
+    };
+    let mut feed = Feed {
+        listen,
+        tls: None,
+        primaries: emission.primary.clone(),
+        notifiers: Vec::new(),
+        key: None,
+        zones: Vec::new(),
+        catalogs: Vec::new(),
+        folder: emission.dir.clone(),
+        zones_only: emission.zones_only,
+    };
+    for block in &config.servers {
+        for zone in block.zones_written() {
+            let transfer = block.for_zone::<Transfer>(zone);
+            let is_catalog = block.all::<Catalog>().any(|own| own.zone == *zone);
+            let is_permitted = transfer.is_some_and(|it| it.allow.iter().any(is_for));
+            if is_catalog || !is_permitted || !block.hears(zone, Scheme::Dns) {
+                continue;
+            }
+            push_new(&mut feed.zones, zone);
+            if emission.primary.is_empty() {
+                for address in primaries_of(block, zone, listen.ip(), Scheme::Dns) {
+                    push_new(&mut feed.primaries, &address);
+                }
+            }
+        }
+    }
+    let has_zones = !feed.zones.is_empty();
+    has_zones.then(|| (!feed.primaries.is_empty()).then_some(feed))
+}
+
+/// Why there is no secondary, and what to write where.
+fn why_nobody(config: &Config, software: Software) -> String {
+    let with_zones = |block: &&ServerBlock| block.zones_written().next().is_some();
+    let mut blocks = config.servers.iter().filter(with_zones);
+    let transfers = config.servers.iter().flat_map(ServerBlock::all::<Transfer>);
+    let place: Option<&Place> = transfers.map(|it| &it.place).next();
+    let line = match software {
+        Software::Coredns => "`to ADDRESS`, or `allow CIDR` for a CoreDNS with changing addresses",
+        Software::Bind | Software::Knot | Software::Nsd | Software::Pdns => {
+            "`to ADDRESS key NAME` (or without a key `to ADDRESS`)"
+        }
+        Software::Unbound => "`to ADDRESS`",
+    };
+    match (place, blocks.next()) {
+        (Some(place), _) => {
+            format!("the Corefile names no secondary: add {line} to transfer in {place}")
+        }
+        (None, Some(block)) => format!(
+            "the Corefile names no secondary: add `transfer {{ }}` to the block in {}, with {line}",
+            block.place
+        ),
+        (None, None) => "the Corefile has no zones, so it has nothing for a secondary: add kubernetes, file or etcd".to_owned(),
+    }
 }
 
 /// Adds an item once.
@@ -168,9 +261,6 @@ fn chosen(known: &[SocketAddr], wanted: Option<&str>) -> Result<SocketAddr, Stri
         })
     };
     let meant: Vec<SocketAddr> = known.iter().copied().filter(is_meant).collect();
-    if known.is_empty() {
-        return Err("the Corefile names no secondary: write transfer { to ADDRESS }".into());
-    }
     match (meant.as_slice(), wanted) {
         ([one], _) => Ok(*one),
         ([], Some(wanted)) => Err(format!("no secondary {wanted}; there are {}", shown())),
@@ -239,8 +329,7 @@ fn tls_of(given: &Given<'_>, over: Scheme, emission: &Emission) -> Result<Option
 
 /// Where a block's server is found by an address of this family: where it is bound, else its name
 /// servers' addresses, else the machine's.
-fn primaries_of(given: &Given<'_>, from: IpAddr, over: Scheme) -> Vec<SocketAddr> {
-    let Given { block, zone, .. } = given;
+fn primaries_of(block: &ServerBlock, zone: &Name, from: IpAddr, over: Scheme) -> Vec<SocketAddr> {
     let listening = || block.zones.iter().filter(|key| key.scheme == over);
     let holding = listening().find(|key| zone.is_within(&key.apex));
     let Some(key) = holding.or_else(|| listening().next()) else {

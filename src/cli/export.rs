@@ -44,9 +44,7 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         false => zones,
     };
     if to.as_deref() == Some(Path::new("-")) {
-        return Err(Failure::unusable(
-            "--to names a folder: for a version on standard output write `show ZONE@SERIAL`; a folder with this name is --to ./-",
-        ));
+        return Err(Failure::unusable(why_not_standard_output(history)));
     }
     // Read before anything is written.
     let sign = match corefile {
@@ -65,6 +63,19 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         }
         // The command line asks for one of the two.
         (None, _) => follow_export(&zones, since, &reading.asking),
+    }
+}
+
+/// Why nothing is exported to standard output, and what to do.
+const fn why_not_standard_output(history: bool) -> &'static str {
+    match history {
+        true => {
+            "--to names a folder: a history is checked by its manifest, which is written beside it. Write --to FOLDER and read \
+             FOLDER/ZONE.ndjson; new versions on standard output are `export ZONE --follow`; a folder with this name is --to ./-"
+        }
+        false => {
+            "--to names a folder: for a version on standard output write `show ZONE@SERIAL`; a folder with this name is --to ./-"
+        }
     }
 }
 
@@ -377,6 +388,17 @@ mod tests {
             panic!("the pages are understood");
         };
         (whole, String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn standard_output_is_refused_with_another_way_to_what_was_wanted() {
+        let (history, version) = (
+            why_not_standard_output(true),
+            why_not_standard_output(false),
+        );
+        assert!(history.contains("read FOLDER/ZONE.ndjson"), "{history}");
+        assert!(!history.contains("`show"), "{history}");
+        assert!(version.contains("`show ZONE@SERIAL`"), "{version}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The command line: its arguments and one file per group of commands.
 
+mod alike;
 pub(crate) mod answered;
 pub mod args;
 pub(crate) mod audit_log;

@@ -15,12 +15,15 @@ pub(super) fn write(feed: &Feed, out: &mut String) -> fmt::Result {
     }
     let primaries: Vec<String> = feed.primaries.iter().map(SocketAddr::to_string).collect();
     let port = feed.listen.port();
+    let bind = match feed.listen.ip().is_unspecified() {
+        true => String::new(),
+        false => format!("    bind {}\n", feed.listen.ip()),
+    };
     for zone in feed.catalogs.iter().chain(&feed.zones) {
         writeln!(
             out,
-            "{}:{port} {{\n    bind {}\n    secondary {{\n        transfer from {}\n    }}\n    errors\n}}",
+            "{}:{port} {{\n{bind}    secondary {{\n        transfer from {}\n    }}\n    errors\n}}",
             plain(zone),
-            feed.listen.ip(),
             primaries.join(" ")
         )?;
     }

@@ -153,6 +153,7 @@ impl StoredPast {
                 | OpenError::OtherFormat { .. }
                 | OpenError::File { .. }
                 | OpenError::Unusable { .. }
+                | OpenError::KeptFromUs { .. }
                 | OpenError::Database { .. } => PastError::Other(failure),
             }
         })?;

@@ -310,9 +310,7 @@ fn zone_samples(observed: &Observed, out: &mut Vec<Sample>) {
             0.0
         };
         out.push(Sample::new(m::ZONE_STALE, &[&name], stale));
-        let warnings = observed.troubles.warnings.lock();
-        let count = warnings.get(zone.apex()).map_or(0, Vec::len);
-        drop(warnings);
+        let count = observed.troubles.warnings_of(zone.apex());
         out.push(Sample::new(
             m::ZONE_WARNINGS,
             &[&name],
@@ -376,6 +374,8 @@ fn source_samples(observed: &Observed, out: &mut Vec<Sample>) {
         let (name, gauges) = (cluster.plan.source.as_str(), &handles.gauges);
         let synced = gauges.synced.load(Ordering::Relaxed);
         out.push(Sample::new(m::SOURCE_SYNCED, &[name], number(synced)));
+        let problems = number(stats.problem_count() as u64);
+        out.push(Sample::new(m::SOURCE_PROBLEMS, &[name], problems));
         let since_ms = gauges.stale_since_ms.load(Ordering::Relaxed);
         let away_ms = if since_ms == 0 {
             0

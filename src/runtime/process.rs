@@ -42,7 +42,7 @@ use crate::runtime::health;
 use crate::runtime::history_access::StoredPast;
 use crate::runtime::http_endpoints::{self, ObservedNow};
 use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
-use crate::runtime::observed::samples;
+use crate::runtime::observed::{Observed, samples};
 use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm, log_zones};
 use crate::runtime::secret_ids::SecretIds;
 use crate::runtime::serving::{Prepared, Serving};
@@ -50,6 +50,7 @@ use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
 use crate::runtime::signals::{Signals, Wish};
 use crate::runtime::startup_gate::Gates;
 use crate::runtime::state_folder::StateFolder;
+use crate::runtime::troubles::given_zones;
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -214,7 +215,7 @@ impl Process {
         data.ask(to_ask, &mut tasks, &clock);
         data.follow_peers(&mut tasks);
         data.follow(Opened::default(), &mut tasks, &clock).await?;
-        set_debug(&config);
+        apply(&config, &observed.load());
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "started");
         Ok(Self {
             configuration: configuration.clone(),
@@ -363,7 +364,7 @@ impl Process {
         };
         match reloaded {
             Ok(()) => {
-                set_debug(&self.config);
+                apply(&self.config, &self.observed.load());
                 self.reloads.taken(&self.seen);
                 self.say_not_in_use(Vec::new());
                 let digest = &self.seen;
@@ -617,8 +618,9 @@ fn metrics_of(
     Arc::new(Metrics::new(Arc::new(gather), handlers))
 }
 
-/// Logs more where a block has `debug`.
-fn set_debug(config: &Config) {
+/// Applies what concerns the whole process: logs more where a block has `debug`, and warnings of zones that are transferred.
+fn apply(config: &Config, observed: &Observed) {
     let mut blocks = config.servers.iter();
     telemetry::set_debug(blocks.any(|block| block.has::<DebugLines>()));
+    observed.troubles.give(given_zones(config));
 }

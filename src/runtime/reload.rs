@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub(crate) fn check(state: &Path) -> io::Result<Option<FileFinding>> {
 pub(crate) struct Reloads {
     /// How many were refused.
     failed: AtomicU64,
+    /// Whether the last Corefile that was read is not in use.
+    is_refused: AtomicBool,
     /// Locked for one read or one write.
     used: Mutex<InUse>,
     /// The state folder, in which its digest outlasts the process.
@@ -97,6 +99,7 @@ impl Reloads {
 
     /// A reloaded configuration is in use.
     pub(crate) fn taken(&self, digest: &str) {
+        self.is_refused.store(false, Ordering::Relaxed);
         self.keep(digest, true);
     }
 
@@ -125,6 +128,7 @@ impl Reloads {
     /// A Corefile was refused.
     pub(crate) fn refused(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+        self.is_refused.store(true, Ordering::Relaxed);
     }
 
     /// The values that are read at scrape.
@@ -132,6 +136,8 @@ impl Reloads {
         #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53")]
         let failed = self.failed.load(Ordering::Relaxed) as f64;
         out.push(Sample::new(m::RELOAD_FAILED, &[], failed));
+        let is_refused = f64::from(u8::from(self.is_refused.load(Ordering::Relaxed)));
+        out.push(Sample::new(m::COREFILE_REFUSED, &[], is_refused));
         let used = self.used();
         if used.is_reloaded {
             let labels = ["sha512", &used.digest];
@@ -228,6 +234,27 @@ mod tests {
         // A file that no server wrote is ignored.
         std::fs::write(state.path().join(FILE), "something else").unwrap();
         assert_eq!(change("2222222222222222bb"), None);
+    }
+
+    /// The mistake stays for hours, and the same text is not tried again.
+    #[test]
+    fn a_refused_corefile_is_a_metric_until_one_is_taken() {
+        let state = tempfile::tempdir().unwrap();
+        let reloads = Reloads::of(state.path(), "1111111111111111aa");
+        let value = |metric: ops::metrics::Metric| {
+            let mut samples = Vec::new();
+            reloads.samples(&mut samples);
+            let found = samples.iter().find(|it| it.metric.name == metric.name);
+            found.map(|it| it.value)
+        };
+        assert_eq!(value(m::COREFILE_REFUSED), Some(0.0));
+        reloads.refused();
+        reloads.refused();
+        assert_eq!(value(m::COREFILE_REFUSED), Some(1.0));
+        assert_eq!(value(m::RELOAD_FAILED), Some(2.0));
+        reloads.taken("1111111111111111aa");
+        assert_eq!(value(m::COREFILE_REFUSED), Some(0.0), "it was put back");
+        assert_eq!(value(m::RELOAD_FAILED), Some(2.0));
     }
 
     #[test]

@@ -43,7 +43,10 @@ impl StateFolder {
             Err(error) => error,
         };
         // The others are mistakes, and a rollout shows them. A disk fails at any time.
-        if !matches!(error, OpenError::Unusable { .. }) {
+        if !matches!(
+            error,
+            OpenError::Unusable { .. } | OpenError::KeptFromUs { .. }
+        ) {
             return itself();
         }
         let error = error.to_string();

@@ -516,12 +516,7 @@ impl Observer for Ears {
     }
 
     fn warnings(&self, zone: &Name, all: &[Warning], new: &[Warning]) {
-        for warning in new {
-            tracing::warn!("{warning}");
-        }
-        let texts = all.iter().map(ToString::to_string).collect();
-        let mut warnings = self.troubles.warnings.lock();
-        warnings.insert(zone.clone(), texts);
+        self.troubles.warn(zone, all, new);
     }
 
     fn published(&self, version: &Version, added: usize, removed: usize) {

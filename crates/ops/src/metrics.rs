@@ -75,7 +75,7 @@ declare_metrics! {
     ZONE_ORDERED Gauge "zonewright_zone_ordered" ["zone", "order"] "1 while an operator holds the zone: frozen, rolled_back";
     ZONE_HELD_RECORDS Gauge "zonewright_zone_held_records" ["zone"] "Records that the held version would lose; 0 if no version is held for its losses";
     ZONE_HELD_NAMESPACES Gauge "zonewright_zone_held_namespaces" ["zone"] "Namespaces that are held alone for their losses, while the rest of the zone is published";
-    ZONE_WARNINGS Gauge "zonewright_zone_warnings" ["zone"] "Problems in the zone for which some secondaries refuse it";
+    ZONE_WARNINGS Gauge "zonewright_zone_warnings" ["zone"] "Problems in the zone for which some secondaries refuse it; 0 for a zone without `transfer`";
     GATE Counter "zonewright_gate" ["zone", "outcome"] "Holds by outcome. Of the gate: held, released, recovered, expired. Of operators: frozen, rolled_back, resumed";
     VERSIONS Counter "zonewright_versions" ["zone"] "Versions published";
     RECORDS_ADDED Counter "zonewright_records_added" ["zone"] "Records added by versions";
@@ -93,6 +93,7 @@ declare_metrics! {
     PEERS_AHEAD Counter "zonewright_peers_ahead" ["zone", "outcome"] "Peers with a later serial than ours: followed, ignored (see `status`)";
     OBJECT_PROBLEMS Gauge "zonewright_object_problems" [] "Things in objects that DNS cannot hold and that were left out";
     SOURCE_SYNCED Gauge "zonewright_source_synced" ["source"] "1 once everything was listed";
+    SOURCE_PROBLEMS Gauge "zonewright_source_problems" ["source"] "Current problems of the source, as in `status`: manifests and objects that cannot be read and are left out or kept as they were, folders that cannot be read, missing APIs and rights";
     SOURCE_STALE_SECONDS Gauge "zonewright_source_stale_seconds" ["source"] "Seconds since the source went away; 0 while it is there";
     SOURCE_OBJECTS Gauge "zonewright_source_objects" ["source", "kind"] "Objects known";
     SOURCE_EVENTS Counter "zonewright_source_events" ["source", "kind"] "Watch events and changed manifests";
@@ -147,6 +148,7 @@ declare_metrics! {
     MAX_FDS Gauge "process_max_fds" [] "Limit of open file descriptors";
     START_TIME Gauge "process_start_time_seconds" [] "Time at which the process started, in seconds since 1970";
     RELOAD_FAILED Counter "coredns_reload_failed" [] "Reloads that failed because of a problem in the Corefile";
+    COREFILE_REFUSED Gauge "zonewright_corefile_refused" [] "1 while the Corefile that was read last is not in use because of a problem in it; 0 once another one, or the previous one again, is in use";
     RELOAD_VERSION Gauge "coredns_reload_version_info" ["hash", "value"] "1, labelled with the digest of the Corefile that was loaded last; absent before the first reload";
     STATE_TEMPORARY Gauge "zonewright_state_temporary" [] "1 if the state folder could not be written at the start and a temporary one is in use";
     STORE_BYTES Gauge "zonewright_store_bytes" [] "Size of the store's files in bytes";

@@ -86,6 +86,50 @@ fn who_is_meant_has_to_be_clear() {
 }
 
 #[test]
+fn a_coredns_that_no_to_names_gets_the_zones_that_it_may_transfer_without_a_key() {
+    let allowed = "catalog catalog.invalid 10.0.0.0/8\ntransfer cluster.local catalog.invalid {\n allow 10.0.0.0/8\n}\n\
+                   transfer 10.in-addr.arpa {\n allow 10.0.0.0/8 key k.\n}";
+    let feed = printed(allowed, Software::Coredns, None).unwrap();
+    assert_eq!(texts(&feed.zones), ["cluster.local."]);
+    let text = feed.configuration(Software::Coredns);
+    let want = "cluster.local:53 {\n    secondary {\n        transfer from 192.0.2.1:5300\n    }\n    errors\n}\n";
+    assert!(text.ends_with(want), "{text}");
+    let one = printed(allowed, Software::Coredns, Some("10.0.0.9:5353")).unwrap();
+    let text = one.configuration(Software::Coredns);
+    assert!(
+        text.contains("cluster.local:5353 {\n    bind 10.0.0.9\n"),
+        "{text}"
+    );
+    let stranger = printed(allowed, Software::Coredns, Some("192.0.2.7"));
+    assert!(stranger.unwrap_err().contains("names no secondary"));
+    // One that `to` names is not asked about by others.
+    let both = "transfer {\n to 192.0.2.9\n allow 10.0.0.0/8\n}";
+    let named = printed(both, Software::Coredns, None).unwrap();
+    assert_eq!(named.listen, "192.0.2.9:53".parse().unwrap());
+    let beside = printed(both, Software::Coredns, Some("10.0.0.9")).unwrap();
+    assert_eq!(beside.listen, "10.0.0.9:53".parse().unwrap());
+}
+
+#[test]
+fn a_corefile_without_secondaries_is_told_what_to_add_where() {
+    let why = |lines, software| printed(lines, software, None).unwrap_err();
+    assert_eq!(
+        why("transfer {\n allow 192.0.2.9\n}", Software::Bind),
+        "the Corefile names no secondary: add `to ADDRESS key NAME` (or without a key `to ADDRESS`) to transfer in Corefile:8:1"
+    );
+    assert_eq!(
+        why("", Software::Coredns),
+        "the Corefile names no secondary: add `transfer { }` to the block in Corefile:1:1, with `to ADDRESS`, or `allow CIDR` for a \
+         CoreDNS with changing addresses"
+    );
+    let keyed = why("transfer {\n allow 10.0.0.0/8 key k.\n}", Software::Coredns);
+    assert!(
+        keyed.contains("`allow CIDR`") && keyed.ends_with("Corefile:8:1"),
+        "{keyed}"
+    );
+}
+
+#[test]
 fn one_secondary_has_one_key() {
     let lines = "transfer cluster.local {\n to 192.0.2.9 key k.\n}\ntransfer 10.in-addr.arpa {\n to \
                  192.0.2.9 key other.\n}";

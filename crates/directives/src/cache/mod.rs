@@ -100,6 +100,9 @@ impl Directive for Cache {
             seconds = positive_seconds(first, report);
             arguments = rest;
         }
+        for token in arguments {
+            warn_of_duration(token, report);
+        }
         let kept = |most_seconds| Kept {
             capacity: CAPACITY,
             most_seconds: seconds.unwrap_or(most_seconds),
@@ -152,6 +155,22 @@ impl Directive for Cache {
         Some(cache)
     }
 
+    fn check(blocks: &[ServerBlock], report: &mut Report) {
+        for block in blocks {
+            let Some(cache) = block.get::<Cache>() else {
+                continue;
+            };
+            for zone in &cache.zones {
+                let mut keys = block.zones.iter().map(|key| &key.apex);
+                if !keys.any(|key| zone.is_within(key) || key.is_within(zone)) {
+                    let message = format!("cache: no query for {zone} comes to this block");
+                    let fix = "write a zone of the block, or none for all of them";
+                    report.warn(&cache.place, message, fix);
+                }
+            }
+        }
+    }
+
     fn add_handlers(&self, block: &ServerBlock, chain: &mut Chain<'_>) -> Result<(), BuildError> {
         let zones = block.zones_written().map(Name::to_lower).collect();
         let Context { clock, counts, .. } = chain.context;
@@ -164,6 +183,20 @@ impl Directive for Cache {
         ));
         Ok(())
     }
+}
+
+/// Warns of a zone that is meant as a time: only whole seconds are one, as in CoreDNS.
+fn warn_of_duration(token: &Token, report: &mut Report) {
+    let Ok(time) = go_duration(&token.text) else {
+        return;
+    };
+    let message = format!("cache: {} is a zone here, not a time", token.shown());
+    let seconds = time.as_secs().max(1);
+    report.warn(
+        &token.place,
+        message,
+        format!("write whole seconds, and before the zones: cache {seconds}"),
+    );
 }
 
 /// The longest time for `servfail` and for RECHECK.

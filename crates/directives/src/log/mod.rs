@@ -120,6 +120,14 @@ impl Directive for LogRule {
             }
             Some(_) | None => (directive.arguments.as_slice(), COMMON),
         };
+        if let Some(token) = directive.arguments.last() {
+            for word in unknown_fields(&pieces(format)) {
+                let message = format!("log has no field {word}: it is logged as it is written");
+                let fix =
+                    "write a field of docs/directives/log.md, or {/LABEL} for a label of metadata";
+                report.warn(&token.place, message, fix);
+            }
+        }
         let names = match names {
             [only] if only.text.contains('{') => {
                 let message = format!("{} is not a name", only.shown());
@@ -202,6 +210,26 @@ fn pieces(format: &str) -> Vec<LogPiece> {
     pieces
 }
 
+/// The words in braces that are no fields. Braces around anything else are text, as in a line of JSON.
+fn unknown_fields(pieces: &[LogPiece]) -> Vec<String> {
+    let is_word = |text: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_-/>.".contains(c);
+        !text.is_empty() && text.chars().all(is_part)
+    };
+    let mut unknown = Vec::new();
+    for piece in pieces {
+        let LogPiece::Text(text) = piece else {
+            continue;
+        };
+        for (before, _) in text.match_indices('}').map(|(end, _)| text.split_at(end)) {
+            if let Some((_, word)) = before.rsplit_once('{').filter(|(_, word)| is_word(word)) {
+                unknown.push(format!("{{{word}}}"));
+            }
+        }
+    }
+    unknown
+}
+
 /// The field with this name, written without braces.
 fn field(name: &str) -> Option<LogField> {
     Some(match name {
@@ -248,5 +276,31 @@ mod tests {
         );
         assert_eq!(pieces("{common} \"{>opcode}\""), pieces("{combined}"));
         assert_eq!(pieces("{common}").len(), 14 + 13);
+    }
+
+    /// CoreDNS logs them as text, too.
+    #[test]
+    fn a_word_in_braces_that_is_no_field_is_warned_of() {
+        let warned = |format: &str| {
+            let text = format!(". {{\n log . \"{format}\"\n forward . 192.0.2.1\n}}\n");
+            crate::config::tests::warnings(&text)
+        };
+        let said = warned("{remote} {nmae} {/a/b} {>flags}");
+        let want = ["{>flags}", "{nmae}"].map(|word| {
+            format!(
+                "Corefile:2:8: log has no field {word}: it is logged as it is written; write a field of \
+                 docs/directives/log.md, or {{/LABEL}} for a label of metadata"
+            )
+        });
+        assert_eq!(said, want);
+        for format in [
+            "{name}",
+            "{combined}",
+            "{ 'n': '{name}', 'x': 'y' }",
+            "{}",
+            "} {",
+        ] {
+            assert_eq!(warned(format), Vec::<String>::new(), "{format}");
+        }
     }
 }

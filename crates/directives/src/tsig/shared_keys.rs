@@ -59,11 +59,18 @@ pub(super) fn add_key(keys: &mut Vec<TsigKey>, key: &TsigKey, report: &mut Repor
 
 /// Reports keys that a block's `transfer` names and that are not in `keys`.
 pub(super) fn check_names(block: &ServerBlock, keys: &[TsigKey], report: &mut Report) {
+    let mut files = block.all::<Tsig>().flat_map(|tsig| &tsig.files);
+    let file = files.next().map(|file| file.path.escape_debug());
     let named = block.all::<Transfer>().flat_map(Transfer::key_names);
     for (place, name) in named {
         if !keys.iter().any(|key| key.name == *name) {
             let message = format!("no tsig on this listener has the key {name}");
-            let fix = format!("write in this block's tsig: secret {name} BASE64");
+            let fix = match &file {
+                Some(file) => format!(
+                    "add to {file}: key \"{name}\" {{ algorithm hmac-sha256; secret \"BASE64\"; }};"
+                ),
+                None => format!("write in this block's tsig: secret {name} BASE64"),
+            };
             report.error(place, message, fix);
         }
     }

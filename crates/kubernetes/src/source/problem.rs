@@ -89,6 +89,11 @@ impl Board {
         }
     }
 
+    /// The number of current problems.
+    pub(super) fn count(&self) -> usize {
+        self.texts().values().sum()
+    }
+
     /// The first current problems, in order of their text.
     pub(super) fn first(&self, limit: usize) -> Vec<String> {
         self.texts().keys().take(limit).cloned().collect()

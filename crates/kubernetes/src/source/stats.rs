@@ -189,6 +189,12 @@ impl SourceStats {
         self.board.first(SHOWN_PROBLEMS)
     }
 
+    /// The number of current problems.
+    #[must_use]
+    pub fn problem_count(&self) -> usize {
+        self.board.count()
+    }
+
     pub(super) fn board(&self) -> Board {
         self.board.clone()
     }

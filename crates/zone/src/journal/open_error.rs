@@ -49,6 +49,18 @@ pub enum OpenError {
         /// The error of the system.
         source: io::Error,
     },
+    /// A file or folder in it, or itself, has an owner and rights that keep us out.
+    #[error("the state folder {} cannot be used: {} belongs to uid {owner}, and this process may not {doing} it; give the folder and all in it to the user that runs the server (chown -R USER {}), or give another folder with --state", dir.display(), path.display(), dir.display())]
+    KeptFromUs {
+        /// The state folder.
+        dir: PathBuf,
+        /// The first such file or folder.
+        path: PathBuf,
+        /// The user it belongs to.
+        owner: u32,
+        /// `read` or `write`.
+        doing: &'static str,
+    },
     /// The database in the folder does not open, and it is not damaged.
     #[error("the database in {} cannot be opened: {source}; free disk space or memory, or give another folder with --state", dir.display())]
     Database {

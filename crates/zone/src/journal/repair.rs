@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::codec::{self, FORMAT, FORMAT_BEFORE, FORMAT_TEXT, META_KEY};
 use crate::journal::open_error::OpenError;
-use crate::journal::rights;
+use crate::journal::rights::{self, KeptFromUs, first_kept_from_us};
 use crate::journal::salvage::copy_readable;
 use crate::journal::serial_files::{sync_dir, write_durably};
 use crate::journal::store::{Batch, Entries, Store, StoreError};
@@ -67,11 +67,32 @@ pub(super) fn create_folder(path: &Path) -> Result<(), OpenError> {
 /// ours.
 pub(super) fn probe_folder(path: &Path) -> Result<(), OpenError> {
     create_folder(path)?;
+    check_owners(path)?;
     check_format(path)?;
-    probe(path).map_err(|source| OpenError::Unusable {
-        dir: path.to_owned(),
-        doing: "writing to it",
-        source,
+    probe(path).map_err(|source| {
+        let is_kept = source.kind() == io::ErrorKind::PermissionDenied;
+        let found = is_kept.then(|| KeptFromUs::at(path, "write")).flatten();
+        kept_from_us(path, found).unwrap_or_else(|| OpenError::Unusable {
+            dir: path.to_owned(),
+            doing: "writing to it",
+            source,
+        })
+    })
+}
+
+/// Checks that nothing in the folder is kept from us by its owner.
+fn check_owners(path: &Path) -> Result<(), OpenError> {
+    kept_from_us(path, first_kept_from_us(path)).map_or(Ok(()), Err)
+}
+
+/// The error of what is kept from us.
+fn kept_from_us(dir: &Path, found: Option<KeptFromUs>) -> Option<OpenError> {
+    let KeptFromUs { path, owner, doing } = found?;
+    Some(OpenError::KeptFromUs {
+        dir: dir.to_owned(),
+        path,
+        owner,
+        doing,
     })
 }
 
@@ -108,6 +129,7 @@ impl StateDir {
             }
         };
         create_folder(path)?;
+        check_owners(path)?;
         let known = check_format(path)?;
         let lock = take_lock(path)?;
         if !known {

@@ -1,14 +1,75 @@
 //! Keeps the state folder to its owner: it holds the whole history, and names of all tenants.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The rights of folders.
 const FOLDER: u32 = 0o700;
 /// The rights of files.
 const FILE: u32 = 0o600;
+
+/// Folders of which nothing is needed: the system's, and those of databases that were moved aside.
+const UNNEEDED: [&str; 2] = ["lost+found", "damaged-"];
+/// What is opened for writing; all else is replaced, or only read.
+const WRITTEN: [&str; 2] = ["lock", "db"];
+
+/// A file or folder that its owner keeps from us, as a command that another user ran leaves it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct KeptFromUs {
+    pub(super) path: PathBuf,
+    /// The user it belongs to.
+    pub(super) owner: u32,
+    /// What we may not do: `read` or `write`.
+    pub(super) doing: &'static str,
+}
+
+impl KeptFromUs {
+    /// One that exists.
+    pub(super) fn at(path: &Path, doing: &'static str) -> Option<Self> {
+        let owner = fs::symlink_metadata(path).ok()?.uid();
+        let path = path.to_owned();
+        Some(Self { path, owner, doing })
+    }
+}
+
+/// The first file or folder in the state folder, by name, that we may not use. Costs an opening of each.
+pub(super) fn first_kept_from_us(dir: &Path) -> Option<KeptFromUs> {
+    let open = |path: &Path, is_written| match path.is_dir() {
+        true => fs::read_dir(path).map(drop),
+        false if is_written => OpenOptions::new().append(true).open(path).map(drop),
+        false => File::open(path).map(drop),
+    };
+    first_in(dir, false, &open)
+}
+
+/// The same with `open`, which opens a file for reading or for writing, or a folder.
+fn first_in(
+    dir: &Path,
+    is_written: bool,
+    open: &dyn Fn(&Path, bool) -> io::Result<()>,
+) -> Option<KeptFromUs> {
+    let mut entries: Vec<_> = fs::read_dir(dir).ok()?.flatten().collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    entries.into_iter().find_map(|entry| {
+        let (path, kind) = (entry.path(), entry.file_type().ok()?);
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_unneeded = UNNEEDED.iter().any(|it| name.starts_with(it));
+        if is_unneeded || !(kind.is_dir() || kind.is_file()) {
+            return None;
+        }
+        let is_written = is_written || WRITTEN.contains(&name.as_str());
+        let is_kept = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        if open(&path, false).is_err_and(|error| is_kept(&error)) {
+            return KeptFromUs::at(&path, "read");
+        }
+        if is_written && open(&path, true).is_err_and(|error| is_kept(&error)) {
+            return KeptFromUs::at(&path, "write");
+        }
+        kind.is_dir().then(|| first_in(&path, is_written, open))?
+    })
+}
 
 /// Creates the folder and those above it.
 pub(super) fn create(dir: &Path) -> io::Result<()> {
@@ -74,6 +135,50 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_its_owner_keeps_from_us_is_found_where_it_is_needed() {
+        let above = TempDir::new().unwrap();
+        let dir = above.path();
+        for folder in ["damaged-1", "db/blobs", "lost+found"] {
+            fs::create_dir_all(dir.join(folder)).unwrap();
+        }
+        for file in [
+            "damaged-1/a",
+            "db/blobs/1",
+            "db/conf",
+            "format",
+            "lock",
+            "lost+found/a",
+        ] {
+            fs::write(dir.join(file), "x").unwrap();
+        }
+        let owner = fs::metadata(dir).unwrap().uid();
+        let found = |kept: &[&str], mode: &str| {
+            let open = |path: &Path, is_written: bool| {
+                let is_meant = mode == "read" || is_written;
+                let name = path.strip_prefix(dir).unwrap().to_str().unwrap();
+                match is_meant && kept.contains(&name) {
+                    true => Err(io::ErrorKind::PermissionDenied.into()),
+                    false => Ok(()),
+                }
+            };
+            first_in(dir, false, &open).map(|found| {
+                assert_eq!(found.owner, owner);
+                let path = found.path.strip_prefix(dir).unwrap();
+                format!("{} {}", found.doing, path.display())
+            })
+        };
+        let text = |it: &str| Some(it.to_owned());
+        assert_eq!(found(&["format"], "read"), text("read format"));
+        assert_eq!(found(&["format"], "write"), None, "it is replaced");
+        assert_eq!(found(&["lock"], "write"), text("write lock"));
+        assert_eq!(found(&["lock", "db/conf"], "write"), text("write db/conf"));
+        assert_eq!(found(&["db/blobs/1"], "write"), text("write db/blobs/1"));
+        let unneeded = ["lost+found", "lost+found/a", "damaged-1", "damaged-1/a"];
+        assert_eq!(found(&unneeded, "read"), None);
+        assert_eq!(first_kept_from_us(dir), None);
     }
 
     #[test]

@@ -40,3 +40,18 @@
 }
 {{ end }}
 {{- end }}
+
+{{- /* zonewright.check: refuses values that contradict each other, of which one would be ignored. */ -}}
+{{- define "zonewright.check" -}}
+{{- $v := .Values }}
+{{- $given := list }}
+{{- range $key := list "existingConfigMap" "corefile" "servers" }}
+{{- if index $v $key }}{{ $given = append $given $key }}{{ end }}
+{{- end }}
+{{- if gt (len $given) 1 }}
+{{- fail (printf "%s are set, but the Corefile comes from one of existingConfigMap, corefile and servers: set the others to an empty value" (join " and " $given)) }}
+{{- end }}
+{{- if and $v.persistence.enabled (gt (int $v.replicaCount) 1) }}
+{{- fail (printf "replicaCount is %d, but persistence.enabled gives all pods one volume claim (ReadWriteOnce), and one pod locks the store in it: set replicaCount to 1, or persistence.enabled to false where no secondary takes zones by transfer" (int $v.replicaCount)) }}
+{{- end }}
+{{- end }}

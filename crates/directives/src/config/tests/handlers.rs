@@ -85,6 +85,32 @@ fn cache_reads_every_option() {
     );
 }
 
+/// CoreDNS takes them silently, and caches nothing.
+#[test]
+fn cache_warns_of_zones_that_are_not_of_its_block_and_of_times_that_are_zones() {
+    let said = |words: &str| {
+        warnings(&format!(
+            "b.test a.b.c.test {{\n cache {words}\n forward . 192.0.2.1\n}}\n"
+        ))
+    };
+    for words in ["", "30", "30 b.test", "x.b.test c.test .", "300 a.b.c.test"] {
+        assert_eq!(said(words), Vec::<String>::new(), "{words}");
+    }
+    assert_eq!(
+        said("30 shop.test b.test"),
+        [
+            "Corefile:2:2: cache: no query for shop.test. comes to this block; write a zone of the block, or none for all of them"
+        ]
+    );
+    let all = warnings(". {\n cache 5m b.test\n forward . 192.0.2.1\n}\n");
+    assert_eq!(
+        all,
+        [
+            "Corefile:2:8: cache: '5m' is a zone here, not a time; write whole seconds, and before the zones: cache 300"
+        ]
+    );
+}
+
 #[test]
 fn faults_of_cache_say_where_they_are() {
     for (lines, want) in [

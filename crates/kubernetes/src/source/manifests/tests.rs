@@ -221,6 +221,22 @@ fn a_file_that_does_not_parse_keeps_its_last_good_content() {
 }
 
 #[test]
+fn files_and_objects_that_cannot_be_read_are_counted_until_they_are_repaired() {
+    let mut bench = Bench::new();
+    bench.write("a.yaml", "kind: Service\nspec: [unclosed\n");
+    bench.write("b.yaml", "kind: Service\nspec: [unclosed\n");
+    bench.told();
+    assert_eq!(bench.stats.problem_count(), 2);
+    bench.write("a.yaml", &service("a", "10.0.0.1"));
+    bench.told();
+    assert_eq!(bench.stats.problem_count(), 1);
+    bench.remove("b.yaml");
+    bench.told();
+    bench.told();
+    assert_eq!(bench.stats.problem_count(), 0);
+}
+
+#[test]
 fn the_line_of_a_mistake_is_named() {
     let mut interner = super::super::Interner::default();
     let mut line = |file: &str, text: &str| {
