@@ -131,6 +131,21 @@ fn contents_of(folder: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
 fn followers_have_the_versions_and_the_history_of_their_leader() {
     let mut installation = Installation::start(3);
     let mut last = 0;
+    for (site, leads) in installation.sites.iter().zip(["} 1.0", "} 0.0", "} 0.0"]) {
+        let has_it = || {
+            let text = site.metrics();
+            let mut lines = text
+                .lines()
+                .filter(|it| it.starts_with("zonewright_leader{"));
+            lines.any(|it| it.ends_with(leads)).then_some(())
+        };
+        wait_for(
+            "the metric of the leader",
+            CHANGE,
+            || site.metrics(),
+            has_it,
+        );
+    }
     for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[]] {
         let serial = installation.change(hosts);
         assert!(serial > last, "{serial} comes after {last}");
