@@ -11,6 +11,7 @@ use crate::support::process::{Process, now, wait_for};
 use crate::support::product::{CHANGE, START, Site, ZONES, cluster_ip, headless};
 use crate::support::wire;
 use directives::config::directives;
+use directives::config::replica_metrics::METRICS as REPLICAS;
 use ops::metrics::{METRICS, MetricKind};
 use rustix::process::Signal;
 
@@ -569,6 +570,8 @@ fn the_http_ends_tell_how_it_stands() {
         .filter(|name| *name != "zonewright_zone_signatures_end_timestamp_seconds")
         .filter(|name| *name != "zonewright_note_timestamp_seconds")
         .filter(|name| *name != "zonewright_archive_waiting_versions")
+        // Those of `replicas`.
+        .filter(|name| !REPLICAS.iter().any(|it| it.name == *name))
         .filter(|name| !named(name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}\n{text}");

@@ -18,11 +18,12 @@ use crate::support::zonewright::Zonewright;
 
 const CHART: &str = "deploy/chart/zonewright";
 const OVERLAYS: [&str; 3] = ["cluster-dns", "beside-coredns", "hidden-primary"];
-const COMPONENTS: [&str; 6] = [
+const COMPONENTS: [&str; 7] = [
     "history-api",
     "multicluster",
     "notes",
     "pods-verified",
+    "replicas",
     "network-policy",
     "monitoring",
 ];
@@ -45,6 +46,7 @@ fn setting_of(component: &str) -> &'static str {
         "noendpoints" => "rbac.noendpoints=true",
         "notes" => "rbac.notes=true",
         "history-api" => "rbac.historyApi=true",
+        "replicas" => "rbac.replicas=true",
         "network-policy" => "networkPolicy.enabled=true",
         "monitoring" => "monitoring.enabled=true",
         other => panic!("no component {other}"),
@@ -299,7 +301,7 @@ fn all_values() -> Value {
         "customLabels": { "zw.example/all": "zw-all-labels" },
         "customAnnotations": { "zw.example/note": "zw-all-annotations" },
         "serviceAccount": { "create": true, "name": "zw-account", "annotations": { "zw.example/account": "zw-of-account" } },
-        "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false, "notes": true, "historyApi": true },
+        "rbac": { "create": true, "podsVerified": true, "multicluster": true, "noendpoints": false, "notes": true, "historyApi": true, "replicas": true },
         "clusterRole": { "nameOverride": "zw-role" },
         "monitoring": { "enabled": true },
         "networkPolicy": { "enabled": true },

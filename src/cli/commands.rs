@@ -22,11 +22,10 @@ use crate::cli::oneline::Oneline;
 use crate::cli::render::render;
 use crate::cli::terminal::{Paint, Screen, Wanted};
 use crate::failure::Failure;
+use crate::runtime::pod_namespace::namespace_of_account;
 
 /// What clears a terminal: to the first line, and nothing below.
 const CLEAR: &str = "\x1b[H\x1b[2J";
-/// The file with the namespace of a pod's service account.
-const NAMESPACE_OF_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Reads the configuration.
 pub(crate) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
@@ -50,12 +49,6 @@ pub(crate) fn read(configuration: &Configuration) -> Result<Loaded, Rejected> {
         return directives::config::parse_text("stdin", text, &overrides, &env);
     }
     directives::config::load(&configuration.corefile, &overrides, &env)
-}
-
-/// The namespace of the service account, which a pod has beside its token.
-fn namespace_of_account() -> Option<String> {
-    let text = std::fs::read_to_string(NAMESPACE_OF_ACCOUNT).ok()?;
-    Some(text.trim().to_owned())
 }
 
 /// Reads the configuration; warnings are logged.

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use writer::{
     AskId, ClusterHandles, Configure, FilePlan, LiveTables, PlanChange, SourceId, service_node,
 };
+use zone::journal::Retention;
 use zone::{Zone, ZoneSet};
 use zonefile::follow::FileStats;
 
@@ -163,6 +164,25 @@ impl Deployment {
     /// The handles of a cluster of the plan.
     pub(crate) fn cluster(&self, of: &PlannedCluster) -> &DeployedCluster {
         &self.clusters[of.plan.home()]
+    }
+
+    /// The zones, with their retention.
+    pub(crate) fn retentions(&self) -> impl Iterator<Item = (&Name, Retention)> {
+        let plan = &self.plan;
+        let clusters = plan.clusters.iter().flat_map(|it| it.plan.zones());
+        let of_clusters = clusters.map(|zone| (&zone.name, zone.retention));
+        let of_files = plan.files.iter().filter_map(|file| match &file.plan {
+            FilePlan::Zone { zone, retention } => Some((zone, *retention)),
+            FilePlan::Overlay { zone: _ } | FilePlan::Etcd(_) => None,
+        });
+        let of_etcd = plan.etcd.iter().map(|it| &it.plan.zone);
+        let of_etcd = of_etcd.map(|zone| (&zone.name, zone.retention));
+        let of_catalogs = plan.catalogs.iter();
+        let of_catalogs = of_catalogs.map(|catalog| (&catalog.zone, catalog.retention));
+        of_clusters
+            .chain(of_files)
+            .chain(of_etcd)
+            .chain(of_catalogs)
     }
 
     /// The handles of a file of the plan.

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use arc_swap::ArcSwap;
+use directives::config::{self, Replicas};
 use kubernetes::source::{SourceStats, Wanted};
 use ops::metrics::Metrics;
-use ops::{Clock, Tasks, panic_text};
+use ops::{Clock, HandlerMetrics, Tasks, panic_text};
 use provenance::Operator;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +26,9 @@ use crate::runtime::archiver::{Archiver, Archives};
 use crate::runtime::deployment::{DeployedCluster, DeployedFile, Deployment, has_version};
 use crate::runtime::observed::Observed;
 use crate::runtime::peer_serials::{ask_secondaries, follow_peers};
+use crate::runtime::replicas::{Member, MemberParts, WriterSide};
 use crate::runtime::sources::Source;
-use crate::runtime::writer_thread::{Writer, WriterThread};
+use crate::runtime::writer_thread::{self, Writer, WriterThread};
 use crate::runtime::zone_files::OpenFile;
 
 /// Changes that wait for the writer before sources are held back.
@@ -76,7 +78,12 @@ pub(crate) struct Data {
     stop: CancellationToken,
     /// The next asking of secondaries.
     next_ask: AskId,
+    /// This process as one of several replicas.
+    pub(crate) member: Option<Member>,
 }
+
+/// The directive for one of several replicas, with the API server of its block.
+pub(crate) type WantedReplica<'a> = (&'a Replicas, Option<&'a config::Source>);
 
 /// What the data side needs of the process.
 pub(crate) struct Surroundings {
@@ -86,6 +93,8 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Arc<dyn Clock>,
     /// How the writer gathers changes.
     pub(crate) batch: BatchSettings,
+    /// The counters of directives.
+    pub(crate) handlers: HandlerMetrics,
 }
 
 impl Data {
@@ -95,10 +104,23 @@ impl Data {
         change: Option<String>,
         awaits_secondaries: bool,
         around: &Surroundings,
+        replica: Option<(WantedReplica<'_>, &mut Tasks)>,
     ) -> anyhow::Result<Self> {
         let (tx, inputs) = mpsc::channel(WAITING_CHANGES);
         let next_ask = AskId(0);
         let deployment = Arc::clone(&observed.deployment);
+        // A replica asks its secondaries before it leads.
+        let awaits_secondaries = awaits_secondaries && replica.is_none();
+        let started = match replica {
+            Some((wanted, tasks)) => {
+                Some(start_replica(wanted, &observed, around, &tx, tasks).await?)
+            }
+            None => None,
+        };
+        let (member, replica) = started.unzip();
+        if let Some(member) = &member {
+            observed.set_role(&member.role);
+        }
         let writer = Writer {
             state: observed.state().path.clone(),
             deployment: Arc::clone(&deployment),
@@ -110,6 +132,7 @@ impl Data {
             change,
             secondaries: Arc::clone(observed.secondary_table()),
             batch: around.batch,
+            replica,
         };
         let (writer, opened) = writer.start()?;
         let Ok(reader) = opened.await else {
@@ -126,6 +149,7 @@ impl Data {
             running: BTreeMap::new(),
             stop: CancellationToken::new(),
             next_ask,
+            member,
         })
     }
 
@@ -302,6 +326,9 @@ impl Data {
 
     /// Asks secondaries for their serials. The writer is told even where there are none: it may wait.
     pub(crate) fn ask(&mut self, to_ask: ToAsk, tasks: &mut Tasks, clock: &Arc<dyn Clock>) {
+        if let Some(member) = &self.member {
+            member.ask_also(&to_ask);
+        }
         if let Some(inputs) = &self.inputs {
             let table = self.observed.secondary_table();
             let ask = self.next_ask;
@@ -334,6 +361,32 @@ impl Data {
         self.stop();
         join(self.writer).await
     }
+}
+
+/// Opens the store, and starts this process as one of several replicas.
+async fn start_replica(
+    (replicas, api): WantedReplica<'_>,
+    observed: &Arc<Observed>,
+    around: &Surroundings,
+    inputs: &mpsc::Sender<Input>,
+    tasks: &mut Tasks,
+) -> anyhow::Result<(Member, WriterSide)> {
+    let (state, clock) = (observed.state().path.clone(), Arc::clone(&around.clock));
+    let open = move || writer_thread::open_for_replica(&state, &clock);
+    let (journal, is_copy) = tokio::task::spawn_blocking(open).await??;
+    let parts = MemberParts {
+        replicas,
+        api,
+        deployment: &observed.deployment,
+        journal,
+        is_copy,
+        clock: &around.clock,
+        metrics: &around.metrics,
+        handlers: &around.handlers,
+        table: observed.secondary_table(),
+        inputs: inputs.downgrade(),
+    };
+    Member::start(parts, tasks).await
 }
 
 /// Waits for the end of a writer; gives its store.
@@ -384,7 +437,7 @@ async fn first_open(
 
 /// Tries to open a source until it can be opened; `None` when cancelled before.
 async fn open_later(
-    from: &directives::config::Source,
+    from: &config::Source,
     wanted: &Wanted,
     clock: &Arc<dyn Clock>,
     stats: &Arc<SourceStats>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use dns::{Name, Rcode, Serial};
 use history::{AheadLine, ResetLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine};
@@ -21,9 +21,13 @@ use crate::plan::clusters::PlannedCluster;
 use crate::runtime::archiver::{ArchiveState, ArchiveStates};
 use crate::runtime::deployment::{DeployedCluster, Deployment};
 use crate::runtime::note_board::NoteBoard;
+use crate::runtime::replicas::Role;
 use crate::runtime::state_folder::StateFolder;
 use crate::runtime::status::{ListeningNow, zone_line};
 use crate::runtime::troubles::{PeerAhead, Troubles};
+
+/// What is not ready on a replica that is behind.
+const BEHIND: &str = "this replica, which is behind the leader";
 
 /// Handles on all parts that can be looked at.
 pub(crate) struct Observed {
@@ -45,6 +49,8 @@ pub(crate) struct Observed {
     state: StateFolder,
     /// What the process may no longer do.
     sandbox: SandboxLine,
+    /// Who leads, if this is one of several replicas.
+    role: Arc<OnceLock<Arc<Role>>>,
 }
 
 /// The parts that outlast a reload.
@@ -82,6 +88,7 @@ impl Observed {
             clock: Arc::clone(clock),
             state: state.clone(),
             sandbox,
+            role: Arc::default(),
         }
     }
 
@@ -97,6 +104,7 @@ impl Observed {
             clock: Arc::clone(&self.clock),
             state: self.state.clone(),
             sandbox: self.sandbox.clone(),
+            role: Arc::clone(&self.role),
         }
     }
 
@@ -109,6 +117,18 @@ impl Observed {
     /// The state folder.
     pub(crate) const fn state(&self) -> &StateFolder {
         &self.state
+    }
+
+    /// This is one of several replicas.
+    pub(crate) fn set_role(&self, role: &Arc<Role>) {
+        let is_first = self.role.set(Arc::clone(role)).is_ok();
+        debug_assert!(is_first, "a process is one replica");
+    }
+
+    /// Whether this replica is behind the one that leads, by proof of the API server. Another one is better then.
+    pub(crate) fn is_behind(&self) -> bool {
+        let status = self.role.get().and_then(|role| role.status());
+        status.is_some_and(|status| status.is_behind)
     }
 
     /// The zones that have no version yet. Those of ServiceImports that are known to be away hold
@@ -128,7 +148,9 @@ impl Observed {
             .iter()
             .filter(|zone| zone.current().is_none() && !is_given_up(zone.apex()))
             .filter(|zone| plan.catalog(zone.apex()).is_none());
-        missing.map(|zone| zone.apex().to_string()).collect()
+        let missing = missing.map(|zone| zone.apex().to_string());
+        let behind = self.is_behind().then(|| BEHIND.to_owned());
+        missing.chain(behind).collect()
     }
 
     /// The clusters, each with its handles.

@@ -44,6 +44,7 @@ use crate::runtime::http_endpoints::{self, ObservedNow};
 use crate::runtime::ingest::{Data, NotConfigured, Opened, Surroundings};
 use crate::runtime::observed::{Observed, samples};
 use crate::runtime::reload::{Reloads, ReloadsNow, Rhythm, log_zones};
+use crate::runtime::replicas::Member;
 use crate::runtime::secret_ids::SecretIds;
 use crate::runtime::serving::{Prepared, Serving};
 use crate::runtime::shutdown::{close, describe, ended_by, lameduck_of, outcome};
@@ -186,6 +187,7 @@ impl Process {
             metrics: metrics_of(&observed, &serving, &reloads, &counts),
             clock: Arc::clone(&clock),
             batch: start.batch(),
+            handlers: counts.clone(),
         };
         let metrics = Arc::clone(&around.metrics);
         let ends = http_endpoints::ends(&observed, Arc::new(move || metrics.text()));
@@ -194,12 +196,13 @@ impl Process {
             .await?;
         let awaits = prepared.has_secondaries();
         let change = reloads.change(&digest);
-        let mut data = Data::open(first, change, awaits, &around).await?;
+        let mut tasks = Tasks::new(CancellationToken::new());
+        let replica = Member::wanted_at(&config).map(|wanted| (wanted, &mut tasks));
+        let mut data = Data::open(first, change, awaits, &around, replica).await?;
         ids.keep();
         let by = Operator::default();
         data.note_corefile((&digest, &text), by).await?;
         reloads.started(&digest);
-        let mut tasks = Tasks::new(CancellationToken::new());
         let gates = Gates::of(&deployment);
         let wishes = Wishes::new();
         let past = StoredPast::of_data(&data, &config, &observed, &wishes.0, &clock);
@@ -425,6 +428,7 @@ impl Process {
             let requests = &self.serving.metrics.requests;
             Arc::new(Deployment::new(plan, requests, &data.deployment))
         };
+        self.check_replica(&config, &deployment)?;
         let wanted = http_endpoints::wanted(&config, &self.ends);
         let prepared = self.serving.prepare(&config, &deployment, wanted).await;
         let prepared = prepared.map_err(NotReloaded::Refused)?;
@@ -453,6 +457,15 @@ impl Process {
                 change: self.reloads.change(&self.seen),
             }),
         })
+    }
+
+    /// Whether the replicas of a configuration are those of the start.
+    fn check_replica(&self, config: &Config, new: &Deployment) -> Result<(), NotReloaded> {
+        let refusal = match &self.data.member {
+            Some(member) => member.refuses(config, new),
+            None => Member::wanted(config).map(|_| "`replicas` needs a restart".to_owned()),
+        };
+        refusal.map_or(Ok(()), |why| Err(NotReloaded::Refused(anyhow!(why))))
     }
 
     /// Puts a configuration into use: the writer first, so that new zones have their stored versions before they are served.
@@ -538,9 +551,15 @@ impl Process {
             }
             Some(error) => tracing::error!(target: telemetry::FATAL, "{}", one_line(error)),
         }
-        if failed.is_none() && !lameduck.is_zero() {
+        if failed.is_none() && (!lameduck.is_zero() || data.member.is_some()) {
+            let leaving = async {
+                if let Some(member) = &data.member {
+                    member.leave().await;
+                }
+                tokio::time::sleep(lameduck).await;
+            };
             tokio::select! {
-                () = tokio::time::sleep(lameduck) => {}
+                () = leaving => {}
                 wish = signals.end() => return ended_by(wish),
             }
         }

@@ -6,25 +6,24 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use archive::Stores;
 use dns::{Name, RrRef, Serial};
 use kubernetes::schema::Problem;
 use ops::metrics::Metrics;
-use ops::{Clock, SystemClock, TimeText, millis};
+use ops::{Clock, SystemClock, TimeText, millis, panic_text};
 use provenance::Cause;
 use tokio::sync::{mpsc, oneshot};
 use transfer::SecondaryTable;
 use writer::{
-    AskId, BatchSettings, FilePlan, GateEvent, Input, Observer, Pipeline, Restored, ServiceKind,
-    Store, act_of_hold, act_of_start, loss_before, tells_presence,
+    AskId, BatchSettings, GateEvent, Input, Observer, Pipeline, Restored, ServiceKind, Store,
+    act_of_hold, act_of_start, loss_before, tells_presence,
 };
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
 use zone::journal::{
-    Act, Beside, Journal, KeptCorefile, LoadError, Lost, ReadError, Reader, Retention, Segment,
-    StepCache, Topic,
+    Act, Beside, Journal, KeptCorefile, LoadError, Lost, Reader, Retention, Segment,
 };
 use zone::{
     Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, ZoneSet, next_serial,
@@ -32,7 +31,9 @@ use zone::{
 
 use crate::runtime::deployment::Deployment;
 use crate::runtime::holds::{Holds, Orders};
+use crate::runtime::origins::Origins;
 use crate::runtime::problem_log::log_problems;
+use crate::runtime::replicas::WriterSide;
 use crate::runtime::troubles::{PeerAhead, Troubles};
 
 /// The journal as the pipeline's store.
@@ -41,15 +42,15 @@ struct JournalStore {
     journal: Journal,
     /// What operators ordered.
     holds: Holds,
-    /// Steps that records were looked up in since the last commit, with their zone.
-    step_cache: Option<(Name, StepCache)>,
+    /// Causes of records of old versions.
+    origins: Origins,
 }
 
 impl Store for JournalStore {
     type Error = StoreError;
 
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error> {
-        self.step_cache = None;
+        self.origins.forget();
         // The candidates are built anew at the next try, with what came meanwhile.
         self.journal
             .commit(candidates)
@@ -65,23 +66,7 @@ impl Store for JournalStore {
     }
 
     fn origin(&mut self, apex: &Name, record: RrRef<'_>) -> Vec<Cause> {
-        let reader = self.journal.reader().local();
-        let owner = record.to_record().owner;
-        let known = self.step_cache.take().filter(|(zone, _)| zone == apex);
-        let (_, steps) = self
-            .step_cache
-            .insert(known.unwrap_or_else(|| (apex.clone(), StepCache::default())));
-        let mut causes = Vec::new();
-        let mut look = |seq| -> Result<bool, ReadError> {
-            let step = steps.get(&owner, seq, || reader.step_of(apex, seq, &owner))?;
-            let tag = step.added.tag_of(record);
-            causes = tag.map_or(Vec::new(), |tag| step.causes_of(tag).to_vec());
-            Ok(tag.is_none())
-        };
-        if let Err(error) = reader.find(apex, Topic::record(record), 0..=u64::MAX, &mut look) {
-            tracing::debug!(zone = %apex, %error, "the cause of a record is not known");
-        }
-        causes
+        self.origins.of(apex, record)
     }
 
     fn take_early(&mut self) -> Vec<(Name, u64)> {
@@ -191,6 +176,8 @@ pub(crate) struct Writer {
     pub(crate) secondaries: Arc<SecondaryTable>,
     /// How changes are gathered.
     pub(crate) batch: BatchSettings,
+    /// The store of one of several replicas.
+    pub(crate) replica: Option<WriterSide>,
 }
 
 /// The thread: it ends with the store when nobody has anything to say to it any more.
@@ -208,11 +195,69 @@ impl Writer {
     }
 
     /// Opens, restores, works.
-    fn run(self, opened: oneshot::Sender<Reader>) -> anyhow::Result<Journal> {
+    fn run(mut self, opened: oneshot::Sender<Reader>) -> anyhow::Result<Journal> {
+        if let Some(side) = self.replica.take() {
+            return self.run_as_replica(side, opened);
+        }
+        let mut journal = open(&self.state, &self.clock)?;
+        journal.announce_all()?;
+        let deployment = Arc::clone(&self.deployment);
+        let now_ms = millis(self.clock.wall());
+        restore_all(&mut journal, &deployment, now_ms)?;
+        let reader = journal.reader();
+        let holds =
+            Holds::read(&self.state).context("the file of freezes and rollbacks cannot be read")?;
+        let Deployment { plan, zones, .. } = &*deployment;
+        let orderly = zones.all().iter();
+        let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
+        let orders = holds.restore(orderly, &reader);
+        let now_ms = millis(self.clock.wall());
+        let last_corefile = note_unnoted(&mut journal, zones, &orders.going_on, now_ms);
+        let store = JournalStore {
+            origins: Origins::new(journal.reader()),
+            journal,
+            holds,
+        };
+        let (pipeline, mut inputs) = self.pipeline(store, orders, &last_corefile);
+        // Who waited for this may be gone; then there are no senders either, and the end is near.
+        drop(opened.send(reader));
+        Ok(pipeline.run(&mut inputs).journal)
+    }
+
+    /// The same as a replica, whose journal is open.
+    fn run_as_replica(
+        self,
+        side: WriterSide,
+        opened: oneshot::Sender<Reader>,
+    ) -> anyhow::Result<Journal> {
+        let WriterSide {
+            store,
+            reader,
+            disk,
+        } = side;
+        let last_corefile = last_corefile(&reader);
+        let (pipeline, mut inputs) = self.pipeline(store, Orders::default(), &last_corefile);
+        // As above.
+        drop(opened.send(reader));
+        // The journal's thread ends when nobody asks it any more.
+        drop(pipeline.run(&mut inputs));
+        match disk.join() {
+            Ok(journal) => Ok(journal?),
+            Err(panic) => Err(anyhow!("the journal panicked: {}", panic_text(&*panic))),
+        }
+    }
+
+    /// The writer, and what it is told.
+    fn pipeline<S: Store>(
+        self,
+        store: S,
+        orders: Orders,
+        last_corefile: &str,
+    ) -> (Pipeline<S>, mpsc::Receiver<Input>) {
         let Self {
-            state,
+            state: _,
             deployment,
-            mut inputs,
+            inputs,
             clock,
             metrics,
             troubles,
@@ -220,17 +265,9 @@ impl Writer {
             change,
             secondaries,
             batch,
+            replica: _,
         } = self;
-        let mut journal = open(&state, &clock)?;
-        restore_all(&mut journal, &deployment, millis(clock.wall()))?;
-        let reader = journal.reader();
-        let holds =
-            Holds::read(&state).context("the file of freezes and rollbacks cannot be read")?;
         let Deployment { plan, zones, .. } = &*deployment;
-        let orderly = zones.all().iter();
-        let orderly = orderly.filter(|zone| plan.catalog(zone.apex()).is_none());
-        let Orders { going_on, over } = holds.restore(orderly, &reader);
-        let last_corefile = note_unnoted(&mut journal, zones, &going_on, millis(clock.wall()));
         let observer = Box::new(Ears {
             metrics,
             troubles,
@@ -240,11 +277,6 @@ impl Writer {
             let handles = deployment.cluster(cluster).handles.clone();
             (cluster.plan.clone(), handles)
         });
-        let store = JournalStore {
-            journal,
-            holds,
-            step_cache: None,
-        };
         let pipeline = Pipeline::new(
             Arc::clone(zones),
             clusters.collect(),
@@ -252,6 +284,7 @@ impl Writer {
             clock,
             observer,
         );
+        let Orders { going_on, over } = orders;
         let pipeline = pipeline
             .with_files(deployment.files())
             .with_catalogs(plan.catalogs.clone())
@@ -259,27 +292,48 @@ impl Writer {
             .with_batch(batch)
             .with_followed(Box::new(move |version| secondaries.have_followed(version)))
             .with_change(change.as_deref())
-            .with_last_corefile(&last_corefile);
+            .with_last_corefile(last_corefile);
         let pipeline = match awaits_secondaries {
             Some(ask) => pipeline.awaiting_secondaries(ask),
             None => pipeline,
         };
-        // Who waited for this may be gone; then there are no senders either, and the end is near.
-        drop(opened.send(reader));
-        Ok(pipeline.run(&mut inputs).journal)
+        (pipeline, inputs)
     }
 }
 
 /// Opens the store.
 fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
+    let mut journal = open_only(state, clock)?;
+    begin(&mut journal)?;
+    Ok(journal)
+}
+
+/// Opens the store of a replica. Says whether its folder is a copy.
+pub(crate) fn open_for_replica(
+    state: &Path,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Journal, bool)> {
+    let mut journal = open_only(state, clock)?;
+    let is_copy = journal.is_copy()?;
+    begin(&mut journal)?;
+    Ok((journal, is_copy))
+}
+
+fn open_only(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
     let wall = Arc::clone(clock);
     let (mut journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
     journal.set_objects(Arc::new(Stores::new()));
-    let begun = journal.begin()?;
-    for note in report.notes.iter().chain(&begun) {
+    for note in &report.notes {
         tracing::warn!("{note}");
     }
     Ok(journal)
+}
+
+fn begin(journal: &mut Journal) -> anyhow::Result<()> {
+    for note in journal.begin()? {
+        tracing::warn!("{note}");
+    }
+    Ok(())
 }
 
 /// Notes the holds that go on as acts, where a crash came before they were noted, and which zones the Corefile has no more or
@@ -319,28 +373,18 @@ fn note_unnoted(
     if let Err(error) = journal.note(None, &acts) {
         tracing::error!(%error, "what was done before this start is not in the history");
     }
+    last_corefile(&reader)
+}
+
+/// The digest of the last Corefile; empty when unknown.
+fn last_corefile(reader: &Reader) -> String {
     let last = reader.corefiles().unwrap_or_default().pop().flatten();
     last.map_or_else(String::new, |corefile| corefile.digest)
 }
 
 /// Puts the versions that the store holds back into all zones.
 fn restore_all(journal: &mut Journal, deployment: &Deployment, now_ms: u64) -> anyhow::Result<()> {
-    let plan = &deployment.plan;
-    let clusters = plan.clusters.iter().flat_map(|it| it.plan.zones());
-    let of_clusters = clusters.map(|zone| (&zone.name, zone.retention));
-    let of_files = plan.files.iter().filter_map(|file| match &file.plan {
-        FilePlan::Zone { zone, retention } => Some((zone, *retention)),
-        FilePlan::Overlay { zone: _ } | FilePlan::Etcd(_) => None,
-    });
-    let of_etcd = plan.etcd.iter().map(|it| &it.plan.zone);
-    let of_etcd = of_etcd.map(|zone| (&zone.name, zone.retention));
-    let of_catalogs = plan.catalogs.iter();
-    let of_catalogs = of_catalogs.map(|catalog| (&catalog.zone, catalog.retention));
-    for (name, retention) in of_clusters
-        .chain(of_files)
-        .chain(of_etcd)
-        .chain(of_catalogs)
-    {
+    for (name, retention) in deployment.retentions() {
         if let Some(zone) = deployment.zones.get(name) {
             journal.set_retention(name, retention);
             restore(journal, zone, retention, now_ms)?;

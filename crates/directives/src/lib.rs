@@ -46,6 +46,7 @@ mod prometheus;
 mod quic;
 mod ready;
 mod reload;
+mod replicas;
 mod rewrite;
 mod root;
 mod rrl;

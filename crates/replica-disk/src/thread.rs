@@ -31,6 +31,8 @@ pub type Call = Box<dyn FnOnce(&mut Journal) + Send>;
 pub enum Request {
     /// An order.
     Order(Order),
+    /// Orders that share a sync.
+    Orders(Vec<Order>),
     /// A read for a follower.
     Fetch(Fetch),
     /// A version is announced.
@@ -47,6 +49,7 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Order(order) => f.debug_tuple("Order").field(order).finish(),
+            Self::Orders(orders) => f.debug_tuple("Orders").field(orders).finish(),
             Self::Fetch(fetch) => f.debug_tuple("Fetch").field(fetch).finish(),
             Self::Show(zone, tip) => f.debug_tuple("Show").field(zone).field(tip).finish(),
             Self::Forget(link) => f.debug_tuple("Forget").field(link).finish(),
@@ -153,10 +156,11 @@ impl DiskThread {
         next_try.into_iter().chain(again).min()
     }
 
-    /// Takes a request; gives the order in it.
-    fn take(&mut self, request: Request) -> Option<Order> {
+    /// Takes a request; gives the orders in it.
+    fn take(&mut self, request: Request) -> Vec<Order> {
         match request {
-            Request::Order(order) => return Some(order),
+            Request::Order(order) => return vec![order],
+            Request::Orders(orders) => return orders,
             Request::Fetch(fetch) => {
                 let fetched = self.disk.fetch(&fetch);
                 let Fetch { link, zone, .. } = fetch;
@@ -178,7 +182,7 @@ impl DiskThread {
             }
             Request::Call(call) => call(self.disk.journal()),
         }
-        None
+        Vec::new()
     }
 
     /// Carries out orders and answers them.

@@ -4,6 +4,7 @@
 
 use dns::Name;
 use replicas::chain::Tip;
+use replicas::frame::LinkId;
 use replicas::leader::{Fetch, Fetched};
 use replicas::replica::Event;
 use replicas::store::{Order, Refusal};
@@ -44,6 +45,18 @@ pub trait Disk: Send {
 pub trait DiskReader: Send {
     /// Reads steps or a snapshot; `None` if neither can be read.
     fn fetch(&mut self, fetch: &Fetch) -> Option<Fetched>;
+
+    /// A link is closed: what was being read for it is forgotten.
+    fn forget(&mut self, link: LinkId) {
+        let _link = link;
+    }
+}
+
+/// A request to the thread that reads.
+#[derive(Debug)]
+enum Read {
+    Fetch(Fetch),
+    Forget(LinkId),
 }
 
 /// What a disk says to the loop.
@@ -52,7 +65,7 @@ pub(crate) enum DiskAnswer {
     /// An event for the replica.
     Event(Event),
     /// A read that had no result: its link is closed.
-    Unread(replicas::frame::LinkId),
+    Unread(LinkId),
     /// A sync failed.
     Lost(io::Error),
 }
@@ -86,7 +99,7 @@ enum Request {
 pub(crate) struct DiskThreads {
     // Unbounded: a window of a leader bounds what a follower orders, and one step of each zone what a leader does.
     requests: Sender<Request>,
-    fetches: Sender<Fetch>,
+    fetches: Sender<Read>,
     threads: [JoinHandle<()>; 2],
 }
 
@@ -102,9 +115,16 @@ impl DiskThreads {
         let (answers, written) = events::channel(ANSWERS);
         let (to_loop, read_answers) = events::channel(ANSWERS);
         let (requests, requested) = mpsc::channel();
-        let (fetches, fetched) = mpsc::channel::<Fetch>();
+        let (fetches, fetched) = mpsc::channel::<Read>();
         let read = move || {
-            for fetch in fetched {
+            for read in fetched {
+                let fetch = match read {
+                    Read::Fetch(fetch) => fetch,
+                    Read::Forget(link) => {
+                        reader.forget(link);
+                        continue;
+                    }
+                };
                 let answer = match reader.fetch(&fetch) {
                     Some(found) => DiskAnswer::Event(Event::Fetched(fetch.link, fetch.zone, found)),
                     None => DiskAnswer::Unread(fetch.link),
@@ -152,7 +172,12 @@ impl DiskThreads {
 
     /// Reads for a follower.
     pub(crate) fn fetch(&self, fetch: Fetch) {
-        self.fetches.send(fetch).ok();
+        self.fetches.send(Read::Fetch(fetch)).ok();
+    }
+
+    /// A link is closed.
+    pub(crate) fn forget(&self, link: LinkId) {
+        self.fetches.send(Read::Forget(link)).ok();
     }
 
     /// Waits until the threads have ended. Orders that are not answered may be carried out or not. The receiver of the answers has to

@@ -5,7 +5,6 @@
 
 mod handle;
 
-use dns::Name;
 use ops::{TaskEnd, Tasks};
 use replicas::chain::{Chains, Epoch, ReplicaId};
 use replicas::fixed::FixedRole;
@@ -14,7 +13,7 @@ use replicas::knowledge::{Knowledge, Vow};
 use replicas::lease::{Call, CallId, LeaseEvent};
 use replicas::replica::{Action, Event, Replica, Token};
 use replicas::settings::Settings;
-use replicas::term::{Permit, Wait};
+use replicas::term::Wait;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -27,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::handle::Input;
+use self::handle::{Asking, Input};
 use crate::clock::Clocks;
 use crate::disk::{Disk, DiskAnswer, DiskAnswers, DiskReader, DiskThreads};
 use crate::greeting::{Question, ask_all};
@@ -137,7 +136,7 @@ pub struct Driver<H> {
     questions: BTreeMap<Token, oneshot::Sender<Knowledge>>,
     last_question: Token,
     /// Permits that wait for an announcement or for the ceiling.
-    permits: Vec<(Name, oneshot::Sender<Result<Permit, Refused>>)>,
+    permits: Vec<Asking>,
     /// Those who wait until the replica has left.
     leavers: Vec<oneshot::Sender<()>>,
     /// Events that actions caused.
@@ -238,6 +237,12 @@ impl<H: Host> Driver<H> {
             inbox: Some(inbox),
         };
         Ok((this, handle))
+    }
+
+    /// The name of the replica.
+    #[must_use]
+    pub fn id(&self) -> &ReplicaId {
+        self.replica.id()
     }
 
     /// Counts of connections that were refused.
@@ -369,7 +374,7 @@ impl<H: Host> Driver<H> {
                 }
             }
             LinkEvent::Closed(link) => {
-                if self.links.remove(&link).is_some() {
+                if self.unlink(link).is_some() {
                     self.step(Event::Closed(Some(link)));
                 }
             }
@@ -386,10 +391,10 @@ impl<H: Host> Driver<H> {
     fn take_input(&mut self, input: Input) {
         match input {
             Input::Event(event) => self.step(event),
-            Input::Permit(zone, reply) => {
+            Input::Permit(asking) => {
                 // Only the last one that asks for a zone is answered.
-                self.permits.retain(|(of, _)| *of != zone);
-                self.permits.push((zone, reply));
+                self.permits.retain(|it| it.zone != asking.zone);
+                self.permits.push(asking);
                 self.retry_permits();
                 if !self.permits.is_empty() {
                     // The ceiling is raised by the next step.
@@ -409,18 +414,19 @@ impl<H: Host> Driver<H> {
             return;
         }
         let now = self.clocks.now();
-        for (zone, reply) in std::mem::take(&mut self.permits) {
-            let result = match self.replica.permit(&zone, now) {
+        for asking in std::mem::take(&mut self.permits) {
+            let permit = self.replica.permit_from(&asking.zone, asking.least, now);
+            let result = match permit {
                 Ok(permit) => Ok(permit),
                 Err(Wait::NotLeading) => Err(Refused::NotLeading),
                 Err(Wait::Store) => Err(Refused::Store),
                 Err(Wait::Unannounced | Wait::Ceiling) => {
-                    self.permits.push((zone, reply));
+                    self.permits.push(asking);
                     continue;
                 }
             };
             // The writer may have ended. A permit that is not used costs a serial.
-            reply.send(result).ok();
+            asking.reply.send(result).ok();
         }
     }
 
@@ -429,7 +435,7 @@ impl<H: Host> Driver<H> {
         match action {
             Action::Lease(id, call) => self.call(id, call),
             Action::Connect(address) => self.connect(address),
-            Action::Close(link) => drop(self.links.remove(&link)),
+            Action::Close(link) => drop(self.unlink(link)),
             Action::Send(link, frame) => self.send(link, frame),
             Action::Order(order) => self.disk.order(order),
             Action::Fetch(fetch) => self.disk.fetch(fetch),
@@ -495,9 +501,18 @@ impl<H: Host> Driver<H> {
 
     /// Closes a link and says so to the replica.
     fn lose(&mut self, link: LinkId) {
-        if self.links.remove(&link).is_some() {
+        if self.unlink(link).is_some() {
             self.follow_ups.push_back(Event::Closed(Some(link)));
         }
+    }
+
+    /// Takes a link out. Nothing is read for it any more.
+    fn unlink(&mut self, link: LinkId) -> Option<LinkHandle> {
+        let handle = self.links.remove(&link);
+        if handle.is_some() {
+            self.disk.forget(link);
+        }
+        handle
     }
 
     /// Asks all other replicas.

@@ -301,6 +301,7 @@ impl Replica {
             is_leading: self.is_open() && self.lease.is_mine(now),
             epoch: self.store.vow.epoch,
             holder: record.and_then(|it| it.holder.clone()),
+            address: record.map_or_else(String::new, |it| it.address.clone()),
             in_sync: record.map_or_else(Vec::new, empty),
             ceiling: record.map_or_else(Ceiling::default, |it| it.ceiling.clone()),
             lags: term.map_or_else(BTreeMap::new, |it| it.leader.lags(&self.store.chains)),

@@ -16,6 +16,8 @@ pub struct Status {
     pub epoch: Epoch,
     /// The holder of the Lease, as last read.
     pub holder: Option<ReplicaId>,
+    /// Where its followers find the holder, as last read; empty when it is not known.
+    pub address: String,
     /// The in-sync set of the Lease, as last read: `zonewright_in_sync_replicas` is its size.
     pub in_sync: Vec<ReplicaId>,
     /// The ceiling of the Lease, as last read.

@@ -79,9 +79,7 @@ pub struct Notifier {
 impl Notifier {
     /// Notifies the target of each version until cancelled.
     pub async fn run(self, cancel: CancellationToken) {
-        let mut versions = self.zone.subscribe();
-        // The current version may not have been announced before a restart.
-        versions.mark_changed();
+        let mut versions = self.table.notices.of(&self.zone);
         let mut state = NotifyState::new(self.settings);
         let mut socket: Option<UdpSocket> = None;
         let mut in_flight: Option<InFlight> = None;

@@ -10,7 +10,7 @@ use dns::{Name, Rcode, Serial};
 use ops::millis;
 use zone::Version;
 
-use crate::{PeerAddress, PeersAhead};
+use crate::{Notices, PeerAddress, PeersAhead};
 
 /// The source of a request: the address, and the key that signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,6 +197,8 @@ pub struct SecondaryTable {
     denied: Mutex<HashMap<PeerAddress, (String, SystemTime)>>,
     /// Peers with a later serial than ours, secondaries or not.
     pub ahead: PeersAhead,
+    /// When secondaries are notified.
+    pub notices: Notices,
 }
 
 impl SecondaryTable {

@@ -54,6 +54,12 @@ impl HeldCatalog {
         }
     }
 
+    /// Has the next commit compare it with the configuration.
+    pub(super) fn compare_anew(&mut self) {
+        self.is_settled = false;
+        self.waiting.clone_from(&self.members);
+    }
+
     /// Whether something may have changed.
     fn is_due(&self) -> bool {
         let mut waiting = self.waiting.iter();

@@ -24,6 +24,10 @@ impl<S: Store> Pipeline<S> {
         if !self.awaited.is_empty() {
             return true;
         }
+        if self.store.follows().is_some() {
+            self.follow();
+            return true;
+        }
         // A version is not before the Corefile that brought it, but does not wait for it.
         self.note();
         let now = self.now();
@@ -98,8 +102,8 @@ impl<S: Store> Pipeline<S> {
 
     /// When the first held change is published by itself.
     pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
-        // Nothing is published while secondaries are asked.
-        if !self.awaited.is_empty() {
+        // Nothing is published while secondaries are asked, or while another replica leads.
+        if !self.awaited.is_empty() || self.store.follows().is_some() {
             return None;
         }
         let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.zones);
@@ -109,7 +113,7 @@ impl<S: Store> Pipeline<S> {
     }
 
     /// The next version of a zone, with the zone.
-    pub(super) fn next_version(&self, ready: Ready, now_ms: u64) -> (Arc<Zone>, Candidate) {
+    pub(super) fn next_version(&mut self, ready: Ready, now_ms: u64) -> (Arc<Zone>, Candidate) {
         let Ready {
             zone,
             limits,
@@ -133,6 +137,7 @@ impl<S: Store> Pipeline<S> {
             Some(wanted) if follows(&wanted) => serial.later(wanted),
             Some(_) | None => serial,
         };
+        let serial = self.store.serial(zone.apex(), serial);
         let ZoneDraft { draft, mut causes } = draft;
         // A group without a record belongs to the version.
         causes.extend(self.store.lost(zone.apex()).map(|lost| vec![lost]));
@@ -182,7 +187,10 @@ impl<S: Store> Pipeline<S> {
         let journaled = match self.store.commit(candidates) {
             Ok(journaled) => journaled,
             Err(error) => {
-                self.observer.failed(&error.to_string());
+                // Whoever leads now makes the version.
+                if self.store.follows().is_none() {
+                    self.observer.failed(&error.to_string());
+                }
                 return false;
             }
         };

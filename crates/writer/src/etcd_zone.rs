@@ -129,6 +129,20 @@ impl EtcdZone {
         (was_due && self.report()).then_some(&self.reported)
     }
 
+    /// The keys were listed, and another replica makes the versions.
+    pub(super) fn follow(&mut self) {
+        if self.is_listed {
+            self.zone.set_stale_since_ms(self.stale_since_ms);
+            self.dirty = Dirty::default();
+            self.is_all_dirty = true;
+        }
+    }
+
+    /// Has the next commit render the whole zone.
+    pub(super) fn render_anew(&mut self) {
+        self.is_all_dirty = true;
+    }
+
     /// The settings of the apex, with the name servers among the keys.
     fn apex(&self) -> ApexSettings {
         let mut apex = self.plan.zone.apex.clone();

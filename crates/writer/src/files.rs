@@ -105,6 +105,22 @@ impl HeldFile {
     }
 }
 
+impl FileZone {
+    /// The file was read, and another replica makes its versions.
+    pub(super) fn follow(&self) {
+        if self.content.is_some() {
+            self.zone.set_stale_since_ms(self.bad_since_ms);
+        }
+    }
+
+    /// Has the next commit compare the file with the current version.
+    pub(super) fn publish_anew(&mut self) {
+        if let Some((_, is_new)) = &mut self.content {
+            *is_new = true;
+        }
+    }
+}
+
 impl<S: Store> Pipeline<S> {
     /// Adds files with the numbers of their followers.
     #[must_use]

@@ -17,6 +17,7 @@ mod contested;
 mod corefile_cause;
 mod etcd_zone;
 mod files;
+mod follow;
 mod gauges;
 mod guard;
 mod hold;
@@ -202,6 +203,11 @@ pub enum Input {
     },
     /// A peer asked for the changes after a serial that is ahead of ours.
     Ahead(PeerSerial),
+    /// This replica makes versions from now on. Another one did so before, or nobody.
+    Lead {
+        /// Whether each zone gets a version, even with the same content.
+        must_publish: bool,
+    },
     /// Versions of a zone were written to its archive.
     Archived {
         /// The zone.
@@ -223,6 +229,20 @@ pub trait Store {
     /// # Errors
     /// When they are not durable. None of them may be published then.
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error>;
+
+    /// Why no versions can be made here now, as an answer to the operator: another replica leads. `None` where they can.
+    fn follows(&self) -> Option<String> {
+        None
+    }
+
+    /// Called when this replica begins to make versions, before its first commit.
+    fn lead(&mut self) {}
+
+    /// The serial of the next version of a zone, of which at least `least` is needed. A commit of the zone comes next.
+    fn serial(&mut self, apex: &Name, least: Serial) -> Serial {
+        let _apex = apex;
+        least
+    }
 
     /// A serial that is not before any published serial of this zone.
     fn floor(&self, apex: &Name) -> Option<Serial>;
@@ -555,6 +575,9 @@ impl<S: Store> Pipeline<S> {
 
     /// Takes one input.
     pub fn take(&mut self, input: Input) {
+        let Some(input) = self.refuse_order(input) else {
+            return;
+        };
         match input {
             Input::Source { source, event } => self.take_event(source, event),
             Input::Reading { source, events } => {
@@ -599,6 +622,7 @@ impl<S: Store> Pipeline<S> {
                 }
             }
             Input::Ahead(reported) => self.take_serial(&reported),
+            Input::Lead { must_publish } => self.lead(must_publish),
             Input::Archived {
                 zone,
                 segment,

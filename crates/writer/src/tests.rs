@@ -8,6 +8,7 @@ mod apex;
 mod catalog;
 mod configure;
 mod files;
+mod follow;
 mod gate;
 mod imports;
 mod laws;
@@ -84,6 +85,8 @@ struct NoStore {
     corefiles: Vec<String>,
     /// Whether neither is stored.
     refuses_acts: bool,
+    /// Which other replica leads.
+    leader: Option<String>,
 }
 
 impl Store for NoStore {
@@ -100,6 +103,10 @@ impl Store for NoStore {
             self.put_beside(&apex, &entries)?;
         }
         Ok(candidates.into_iter().map(Candidate::journaled).collect())
+    }
+
+    fn follows(&self) -> Option<String> {
+        self.leader.clone()
     }
 
     fn floor(&self, _: &Name) -> Option<Serial> {

@@ -69,6 +69,9 @@ pub use crate::prometheus::Prometheus;
 pub use crate::quic::QuicLimits;
 pub use crate::ready::{Monitor, Ready};
 pub use crate::reload::Reload;
+pub use crate::replicas::{
+    OtherReplicas, ReplicaRole, ReplicaTls, Replicas, metrics as replica_metrics,
+};
 pub use crate::rewrite::{
     AnswerRule, EdnsAction, EdnsOption, EdnsRule, EdnsValue, NameMatch, NameRule, Part,
     RewriteField, RewriteRule, Variable, filled,

@@ -141,6 +141,7 @@ static REGISTRY: &[Entry] = &[
     directive::<crate::multisocket::Sockets>(),
     directive::<crate::reload::Reload>(),
     directive::<crate::state::StateFolder>(),
+    directive::<crate::replicas::Replicas>(),
     directive::<crate::nsid::Nsid>(),
     directive::<crate::cookies::Cookies>(),
     directive::<crate::rrl::Rrl>(),

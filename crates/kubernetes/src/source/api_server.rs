@@ -24,6 +24,7 @@
 mod backoff;
 mod config_map;
 mod connection;
+pub mod endpoints;
 mod fault;
 pub mod lease;
 pub mod reviews;

@@ -34,11 +34,22 @@ pub enum Refused {
     Gone(#[from] Gone),
 }
 
+/// A question for a permit.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// The zone.
+    pub(super) zone: Name,
+    /// The serial is not before this one.
+    pub(super) least: Option<Serial>,
+    /// Receives the answer.
+    pub(super) reply: oneshot::Sender<Result<Permit, Refused>>,
+}
+
 /// What the program says to the loop.
 #[derive(Debug)]
 pub(super) enum Input {
     Event(Event),
-    Permit(Name, oneshot::Sender<Result<Permit, Refused>>),
+    Permit(Asking),
     Leave(oneshot::Sender<()>),
 }
 
@@ -62,8 +73,17 @@ impl Handle {
     /// # Errors
     /// [`Refused`].
     pub async fn permit(&self, zone: Name) -> Result<Permit, Refused> {
+        self.permit_from(zone, None).await
+    }
+
+    /// The same with a serial of at least `least`.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub async fn permit_from(&self, zone: Name, least: Option<Serial>) -> Result<Permit, Refused> {
         let (reply, answer) = oneshot::channel();
-        self.say(Input::Permit(zone, reply)).await?;
+        self.say(Input::Permit(Asking { zone, least, reply }))
+            .await?;
         // Without an answer another question took its place, or the loop has ended.
         answer.await.unwrap_or_else(|_| {
             Err(if self.inputs.is_closed() {

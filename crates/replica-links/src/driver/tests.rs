@@ -1,5 +1,6 @@
 //! Tests of the loop's links: which events are taken, and what a full queue does.
 
+use dns::Name;
 use dns::Serial;
 use replicas::chain::Tip;
 use replicas::frame::Body;
