@@ -252,12 +252,10 @@ mod tests {
             let first = draft.draft.removed.iter().next().expect("five go");
             draft.causes[usize::try_from(first.tag).unwrap()].clone()
         };
-        assert_eq!(
-            named(std::slice::from_ref(&corefile), true),
-            [corefile.clone()]
-        );
+        let changes = std::slice::from_ref(&corefile);
+        assert_eq!(named(changes, true), changes);
         let gone = cause(Verb::Vanished, Some(Kind::Service));
-        assert_eq!(named(&[corefile], false), [gone]);
+        assert_eq!(named(changes, false), [gone]);
         // Without a change of the Corefile no more is known than that the source lacks it.
         assert_eq!(named(&[], true), [cause(Verb::Vanished, None)]);
     }

@@ -333,7 +333,7 @@ impl Guard {
     /// What would be published if all of it were let out. Costs what it changes.
     pub(super) fn waiting_draft(&mut self, zone: &Zone) -> Option<Waiting> {
         let current = zone.current();
-        let notes: Vec<Cause> = self.notes.iter().cloned().collect();
+        let notes: Vec<Cause> = self.notes.to_vec();
         let kept = self.kept.as_mut()?;
         let empty = Contents::empty(zone.apex(), kept.contents.soa().clone());
         let served = current.as_ref().map_or(&empty, |version| &version.contents);

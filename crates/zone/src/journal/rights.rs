@@ -38,7 +38,7 @@ impl KeptFromUs {
 pub(super) fn first_kept_from_us(dir: &Path) -> Option<KeptFromUs> {
     let open = |path: &Path, is_written| match path.is_dir() {
         true => fs::read_dir(path).map(drop),
-        false if is_written => OpenOptions::new().append(true).open(path).map(drop),
+        false if is_written => OpenOptions::new().write(true).open(path).map(drop),
         false => File::open(path).map(drop),
     };
     first_in(dir, false, &open)

@@ -452,8 +452,7 @@ fn with_namespaces(
             resource_version: Arc::clone(&empty),
             manager: Arc::clone(&empty),
             operation: empty,
-            // Nobody wrote it, and nobody deletes it: it comes and goes with the objects in it.
-            place: interner.get(&format!("implied by {place}")),
+            place,
         };
         let fact_key = FactKey {
             kind: Kind::Namespace,
