@@ -8,7 +8,6 @@ use ops::Clock;
 use provenance::{Cause, FactKey, Kind, Verb};
 
 use crate::Store;
-use crate::corefile_cause::is_of_no_object;
 use crate::zone_edit::ZoneDraft;
 
 /// The most records of one commit that are looked up, and how long that may take: the writer must not wait for
@@ -95,6 +94,11 @@ pub(super) fn name_vanished(
     removed.shrink();
     draft.draft.removed = removed;
     forget_unused(draft);
+}
+
+/// Whether a cause says that the source does not have what a record came from, and names no object.
+pub(super) fn is_of_no_object(cause: &Cause) -> bool {
+    cause.verb == Verb::Vanished && !is_object(cause)
 }
 
 /// Whether a cause is an object or a key of etcd.

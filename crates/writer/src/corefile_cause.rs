@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use dns::{RrList, RrRef, Ttl};
 use provenance::{Cause, Verb};
 
-use crate::attribute::forget_unused;
+use crate::attribute::{forget_unused, is_of_no_object};
 use crate::zone_edit::ZoneDraft;
 
 /// How a change of the Corefile is named, by the digests of the new one and of the one before.
@@ -71,11 +71,6 @@ pub(super) fn name_corefile(draft: &mut ZoneDraft, changes: &[Cause], lists_are_
 /// Whether a cause is only that an object was read again, or was missing then.
 fn is_of_list(cause: &Cause) -> bool {
     cause.kind.is_some() && matches!(cause.verb, Verb::Listed | Verb::Vanished)
-}
-
-/// Whether a cause says that the source does not have what a record came from, and names no object.
-pub(super) fn is_of_no_object(cause: &Cause) -> bool {
-    cause.verb == Verb::Vanished && cause.kind.is_none() && cause.origin.resource_version.is_empty()
 }
 
 /// A record without its TTL and its causes.
