@@ -92,10 +92,10 @@ pub(super) fn write(
     }
     let ends = if back { (newer, older) } else { (older, newer) };
     write_head(past, zone, ends, out)?;
+    write_between(zone, newer - older, out)?;
     write_doubts(doubts, ';', out)?;
     write_records(lists, &reasons, out)?;
-    write_ends(&net, &reasons, out)?;
-    write_between(zone, newer - older, out)
+    write_ends(&net, &reasons, out)
 }
 
 /// The removed and added records with their causes, as JSON.
