@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use directives::config::{Loaded, Overrides, Rejected};
 use dns::Name;
-use history::{Follow, OrderText, Output, Question, Request};
+use history::{Follow, OrderText, Output, Question, Request, Status, write_condensed};
 use tokio::runtime::Runtime;
 
-use crate::cli::alike::{condense, may_have_networks};
 use crate::cli::answered::{finish, ignore_closed, read_into, read_json, wanted_of};
 use crate::cli::args::{
     Asking, Audit, Configuration, DiffWanted, Format, HoldWanted, LogWanted, OrderWanted, Reading,
@@ -302,15 +301,10 @@ fn status_into(is_whole: bool, reading: &Reading, out: &mut dyn Write) -> Result
     if is_whole || output == Output::Json {
         return read_into(&status_question(output), reading, out);
     }
-    let mut text = Vec::new();
-    read_into(&status_question(Output::Text), reading, &mut text)?;
-    let mut text = String::from_utf8_lossy(&text).into_owned();
-    if may_have_networks(&text) {
-        let mut line = Vec::new();
-        read_into(&status_question(Output::Json), reading, &mut line)?;
-        text = condense(&text, &read_json(&line)?);
-    }
-    out.write_all(text.as_bytes()).or_else(ignore_closed)
+    let mut line = Vec::new();
+    read_into(&status_question(Output::Json), reading, &mut line)?;
+    let status: Status = read_json(&line)?;
+    write_condensed(&status, out).or_else(ignore_closed)
 }
 
 /// `why`.

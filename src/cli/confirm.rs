@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use dns::Name;
 use history::{
     AuditError, Moment, OrderText, Output, Present, Question, Request, Status, ZoneLine, ask,
+    until_ms,
 };
 use ops::{Clock, SystemClock, millis};
 
@@ -67,8 +68,6 @@ fn check_times(order: &OrderText, clock_ms: u64) -> Result<(), AuditError> {
         clock_ms,
         newest_ms: u64::MAX,
     };
-    // A time such as `30m` is an age without its last word.
-    let is_time = |text: &str| Moment::parse(&format!("{} ago", text.trim()), present).is_ok();
     let time = match order {
         OrderText::Rollback { to, time } => {
             Moment::parse(to, present)?;
@@ -79,10 +78,7 @@ fn check_times(order: &OrderText, clock_ms: u64) -> Result<(), AuditError> {
             return Ok(());
         }
     };
-    match is_time(time) {
-        true => Ok(()),
-        false => Err(AuditError::Time(time.clone())),
-    }
+    until_ms(clock_ms, time).map(drop)
 }
 
 /// What to ask before an order; `None` for a small zone.

@@ -87,8 +87,8 @@ fn addresses_of(given: &[Given<'_>]) -> Vec<SocketAddr> {
 fn feed_of(config: &Config, emission: &Emission) -> Result<Feed, String> {
     let mut given = all_given(config);
     let known = addresses_of(&given);
-    if let Some(feed) = feed_by_allow(config, emission, &known) {
-        return feed.map_or_else(|| Err(NO_PRIMARY.to_owned()), Ok);
+    if let Some(feed) = feed_by_allow(config, emission, &known)? {
+        return Ok(feed);
     }
     if known.is_empty() {
         return Err(why_nobody(config, emission.software));
@@ -165,22 +165,23 @@ const NO_PRIMARY: &str =
 const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The feed of a CoreDNS that no `to` names: its pods have changing addresses, so they are permitted by `allow`, and are not
-/// notified. Without a key, because CoreDNS signs nothing. The outer `None` if no zone permits it, the inner one if no address
-/// of ours is known.
+/// notified. Without a key, because CoreDNS signs nothing. `None` if no zone permits it.
 fn feed_by_allow(
     config: &Config,
     emission: &Emission,
     known: &[SocketAddr],
-) -> Option<Option<Feed>> {
+) -> Result<Option<Feed>, String> {
     let listen = match emission.secondary.as_deref() {
-        None if known.is_empty() => SocketAddr::new(ANYWHERE, DNS_PORT),
-        None => return None,
-        Some(text) => dns_address(text)?,
+        None => known
+            .is_empty()
+            .then_some(SocketAddr::new(ANYWHERE, DNS_PORT)),
+        Some(text) => dns_address(text),
     };
-    let is_named = known.iter().any(|it| it.ip() == listen.ip());
-    if emission.software != Software::Coredns || is_named {
-        return None;
-    }
+    let is_named = |listen: &SocketAddr| known.iter().any(|it| it.ip() == listen.ip());
+    let listen = listen.filter(|it| emission.software == Software::Coredns && !is_named(it));
+    let Some(listen) = listen else {
+        return Ok(None);
+    };
     let is_for = |allow: &Allow| {
         let is_it = listen.ip() == ANYWHERE || allow.peer.contains(listen.ip());
         is_it && allow.keys.is_empty() && allow.tls == TlsDemand::Free
@@ -212,8 +213,11 @@ fn feed_by_allow(
             }
         }
     }
-    let has_zones = !feed.zones.is_empty();
-    has_zones.then(|| (!feed.primaries.is_empty()).then_some(feed))
+    match (feed.zones.is_empty(), feed.primaries.is_empty()) {
+        (true, _) => Ok(None),
+        (false, true) => Err(NO_PRIMARY.to_owned()),
+        (false, false) => Ok(Some(feed)),
+    }
 }
 
 /// Why there is no secondary, and what to write where.

@@ -491,11 +491,11 @@ fn manifest_of(
         return CheckedManifest::read(path, key).map(Some);
     }
     if beside.exists() {
-        let checked = CheckedManifest::read(&beside, None)?;
+        let checked = CheckedManifest::read(&beside, key.filter(|_| !is_for_notes))?;
         let is_signed = checked.manifest.as_ref().is_none_or(|it| it.key.is_some());
-        return match is_for_notes && !is_signed {
-            true => Ok(Some(checked)),
-            false => CheckedManifest::read(&beside, key).map(Some),
+        return match is_for_notes && is_signed {
+            true => CheckedManifest::read(&beside, key).map(Some),
+            false => Ok(Some(checked)),
         };
     }
     match key.filter(|_| !is_for_notes) {

@@ -154,14 +154,14 @@ fn histories_to_folder(
     for zone in zones {
         let written = write_history(asked, zone, to)?;
         let checked = CheckedFile::read(&written, &[])?;
-        let faults = &checked.verdict.verdict.faults;
+        let (file, faults) = (written.display(), &checked.verdict.verdict.faults);
         let known = |fault: &&Fault| fault.damage != Damage::Unknown;
-        if let Some(fault) = faults.iter().find(known) {
-            let (file, what) = (written.display(), &fault.what);
-            tracing::warn!(
-                "{file}: the history is not as it was written, {}: {what}",
-                fault.damage
-            );
+        match (faults.iter().find(known), faults.first()) {
+            (Some(Fault { damage, what, .. }), _) => {
+                tracing::warn!("{file}: the history is not as it was written, {damage}: {what}");
+            }
+            (None, Some(fault)) => tracing::warn!("{file}: NOT KNOWN: {}", fault.what),
+            (None, None) => {}
         }
         let entry = checked.entry();
         files.insert(entry.file.clone(), entry);

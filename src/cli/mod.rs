@@ -1,6 +1,5 @@
 //! The command line: its arguments and one file per group of commands.
 
-mod alike;
 pub(crate) mod answered;
 pub mod args;
 pub(crate) mod audit_log;

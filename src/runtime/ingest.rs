@@ -372,7 +372,7 @@ async fn start_replica(
     tasks: &mut Tasks,
 ) -> anyhow::Result<(Member, WriterSide)> {
     let (state, clock) = (observed.state().path.clone(), Arc::clone(&around.clock));
-    let open = move || writer_thread::open_for_replica(&state, &clock);
+    let open = move || writer_thread::open(&state, &clock);
     let (journal, is_copy) = tokio::task::spawn_blocking(open).await??;
     let parts = MemberParts {
         replicas,

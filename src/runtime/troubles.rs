@@ -43,15 +43,15 @@ impl Troubles {
     pub(crate) fn texts(&self) -> Vec<String> {
         let refused = self.refused.lock().clone().into_iter();
         let unstored = self.unstored.lock().clone().into_iter();
-        let given = self.given.lock().clone();
-        let mut warnings = self.warnings.lock().clone();
-        warnings.retain(|zone, _| given.contains(zone));
-        let of_zones = [warnings, self.left_out.lock().clone()];
-        let of_zones = of_zones.into_iter().flat_map(BTreeMap::into_values);
         let mut texts = self.objects.lock().clone();
         texts.extend(refused.map(|why| format!("the last Corefile is not in use: {why}")));
         texts.extend(unstored.map(|why| format!("a version could not be stored: {why}")));
-        texts.extend(of_zones.flatten());
+        let given = self.given.lock().clone();
+        let warnings = self.warnings.lock();
+        let of_given = warnings.iter().filter(|(zone, _)| given.contains(*zone));
+        texts.extend(of_given.flat_map(|(_, texts)| texts.clone()));
+        drop(warnings);
+        texts.extend(self.left_out.lock().values().flatten().cloned());
         texts
     }
 

@@ -22,9 +22,7 @@ use writer::{
 use zone::check::Warning;
 use zone::gate::Why;
 use zone::hold::Hold;
-use zone::journal::{
-    Act, Beside, Journal, KeptCorefile, LoadError, Lost, Reader, Retention, Segment,
-};
+use zone::journal::{Act, Beside, Journal, KeptCorefile, LoadError, Reader, Retention, Segment};
 use zone::{
     Candidate, Edit, Journaled, MemoryLimits, PeerSerial, Version, Zone, ZoneSet, next_serial,
 };
@@ -199,7 +197,7 @@ impl Writer {
         if let Some(side) = self.replica.take() {
             return self.run_as_replica(side, opened);
         }
-        let mut journal = open(&self.state, &self.clock)?;
+        let (mut journal, _) = open(&self.state, &self.clock)?;
         journal.announce_all()?;
         let deployment = Arc::clone(&self.deployment);
         let now_ms = millis(self.clock.wall());
@@ -301,39 +299,17 @@ impl Writer {
     }
 }
 
-/// Opens the store.
-fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
-    let mut journal = open_only(state, clock)?;
-    begin(&mut journal)?;
-    Ok(journal)
-}
-
-/// Opens the store of a replica. Says whether its folder is a copy.
-pub(crate) fn open_for_replica(
-    state: &Path,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<(Journal, bool)> {
-    let mut journal = open_only(state, clock)?;
-    let is_copy = journal.is_copy()?;
-    begin(&mut journal)?;
-    Ok((journal, is_copy))
-}
-
-fn open_only(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<Journal> {
+/// Opens the store. Says whether its folder is a copy.
+pub(crate) fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<(Journal, bool)> {
     let wall = Arc::clone(clock);
     let (mut journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
     journal.set_objects(Arc::new(Stores::new()));
-    for note in &report.notes {
+    let is_copy = journal.is_copy()?;
+    let begun = journal.begin()?;
+    for note in report.notes.iter().chain(&begun) {
         tracing::warn!("{note}");
     }
-    Ok(journal)
-}
-
-fn begin(journal: &mut Journal) -> anyhow::Result<()> {
-    for note in journal.begin()? {
-        tracing::warn!("{note}");
-    }
-    Ok(())
+    Ok((journal, is_copy))
 }
 
 /// Notes the holds that go on as acts, where a crash came before they were noted, and which zones the Corefile has no more or
@@ -440,11 +416,10 @@ fn brought_forward(
     let same = Edit::new(&sound.contents).finish();
     let causes = vec![vec![lost.cause()]];
     let next = Candidate::new(Some(&sound), same, serial, now_ms, causes, limits);
-    let (version, step) = (next.version().clone(), next.step().clone());
+    let version = next.version().clone();
+    let act = loss_before((serial, version.seq), &lost.to_string(), now_ms);
     match journal.commit(vec![next]) {
         Ok(_durable) => {
-            let what = Lost::before(&step).unwrap_or_default();
-            let act = loss_before((serial, step.seq), &what, now_ms);
             if let Err(error) = journal.note(None, &[(apex.clone(), act)]) {
                 tracing::error!(zone = %apex, %error, "that versions were lost is no act of the history, only the cause of a version");
             }

@@ -577,7 +577,7 @@ fn order_of(past: &dyn Past, zone: &Name, order: &OrderText) -> Result<ZoneOrder
     let order = match order {
         OrderText::Release => Order::Release,
         OrderText::Freeze { time } => {
-            let until_ms = time.as_deref().map(|time| until_ms(past, time));
+            let until_ms = time.as_deref().map(|time| until_ms(past.now_ms(), time));
             Order::Freeze {
                 until_ms: until_ms.transpose()?,
             }
@@ -615,7 +615,7 @@ fn rollback_to(
     let order = Order::Rollback {
         seq,
         serial,
-        until_ms: until_ms(past, time)?,
+        until_ms: until_ms(past.now_ms(), time)?,
     };
     Ok(ZoneOrder {
         zone: zone.clone(),

@@ -364,15 +364,23 @@ fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
                 change.or_insert((step, rr.tag));
             }
         }
-        let groups = (0..).zip(&step.causes);
-        let others = groups.filter(|(tag, _)| !tags.contains(tag));
-        for cause in others.flat_map(|(_, group)| group) {
+        for cause in of_no_record(&tags, &step.causes) {
             if !of_versions.contains(cause) {
                 of_versions.push(cause.clone());
             }
         }
     }
     (last, of_versions)
+}
+
+/// The causes in groups that no record names by these tags.
+pub(super) fn of_no_record<'a>(
+    tags: &BTreeSet<u32>,
+    groups: &'a [Vec<Cause>],
+) -> impl Iterator<Item = &'a Cause> {
+    let groups = (0..).zip(groups);
+    let others = groups.filter(|(tag, _)| !tags.contains(tag));
+    others.flat_map(|(_, group)| group)
 }
 
 pub(super) fn write_causes(causes: &[Cause], text: &mut String) {

@@ -16,6 +16,7 @@ mod group;
 mod log;
 mod making;
 mod moment;
+mod networks;
 mod old_part;
 mod order;
 mod page;
@@ -47,6 +48,8 @@ pub use evidence::{
 pub use follow::{Cursor, Given};
 pub use making::{Piece, ReaderTimes};
 pub use moment::{Moment, MomentError, Present};
+pub use networks::write_condensed;
+pub use order::until_ms;
 pub use parts::ZoneParts;
 pub use past::{BlockLine, Grounds, Order, Past};
 pub use pieces::Pieces;

@@ -25,12 +25,15 @@ pub(super) struct ZoneOrder {
     pub(super) doubts: Doubts,
 }
 
-/// The end of a time such as `30m` that begins now.
-pub(super) fn until_ms(past: &dyn Past, text: &str) -> Result<u64, AuditError> {
+/// The end of a time such as `30m` that begins now, milliseconds since 1970 UTC.
+///
+/// # Errors
+/// [`AuditError::Time`].
+pub fn until_ms(now_ms: u64, text: &str) -> Result<u64, AuditError> {
     let wrong = || AuditError::Time(text.to_owned());
     let time = parse_duration(text.trim()).filter(|time| !time.is_zero() && *time <= LONGEST);
     let time_ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
-    let until = past.now_ms().checked_add(time_ms.ok_or_else(wrong)?);
+    let until = now_ms.checked_add(time_ms.ok_or_else(wrong)?);
     until.ok_or_else(wrong)
 }
 

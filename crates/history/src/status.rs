@@ -340,6 +340,15 @@ pub(super) fn write(
         line["schema"] = SCHEMA.into();
         return Ok(writeln!(out, "{line}")?);
     }
+    Ok(write_text(status, &|_| None, out)?)
+}
+
+/// Writes it for people. `in_place` gives what is written in place of a zone's own lines; `None` where these are.
+pub(super) fn write_text(
+    status: &Status,
+    in_place: &dyn Fn(&str) -> Option<String>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     writeln!(out, "zonewright {}", status.version)?;
     if let Some(sandbox) = &status.sandbox {
         writeln!(out, "sandbox: {sandbox}")?;
@@ -362,7 +371,10 @@ pub(super) fn write(
         )?;
     }
     for line in &status.zones {
-        write_zone(line, status, out)?;
+        match in_place(&line.zone) {
+            Some(text) => out.write_all(text.as_bytes())?,
+            None => write_zone(line, status, out)?,
+        }
     }
     for line in &status.notes {
         writeln!(out, "{}", note_text(line))?;

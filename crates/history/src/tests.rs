@@ -22,6 +22,18 @@ use super::{
     Request, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine, answer,
 };
 
+/// A question to the log of all zones.
+fn log_request(since: Option<&str>, until: Option<&str>, count: Option<u64>) -> Request {
+    Request::Log {
+        zone: None,
+        since: since.map(str::to_owned),
+        until: until.map(str::to_owned),
+        name: None,
+        object: None,
+        count,
+    }
+}
+
 /// The state of a zone with this serial.
 fn zone_line(zone: &str, serial: Option<u32>, stale: Option<u64>) -> ZoneLine {
     ZoneLine {

@@ -8,7 +8,7 @@ use provenance::Cause;
 use serde_json::{Value, json};
 use writer::Waiting;
 
-use crate::diff::{OF_VERSIONS, write_causes, write_list};
+use crate::diff::{OF_VERSIONS, of_no_record, write_causes, write_list};
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::log::cause_json;
 use crate::moment::TimeText;
@@ -151,9 +151,7 @@ pub(super) fn diff(
 fn of_version(waiting: &Waiting) -> Vec<Cause> {
     let records = waiting.removed.iter().chain(waiting.added.iter());
     let named: BTreeSet<u32> = records.map(|rr| rr.tag).collect();
-    let groups = (0..).zip(&waiting.causes);
-    let others = groups.filter(|(tag, _)| !named.contains(tag));
-    others.flat_map(|(_, group)| group.clone()).collect()
+    of_no_record(&named, &waiting.causes).cloned().collect()
 }
 
 /// The causes of a group.

@@ -29,9 +29,7 @@ pub type Call = Box<dyn FnOnce(&mut Journal) + Send>;
 
 /// What the thread is asked to do.
 pub enum Request {
-    /// An order.
-    Order(Order),
-    /// Orders that share a sync.
+    /// Orders, which share a sync.
     Orders(Vec<Order>),
     /// A read for a follower.
     Fetch(Fetch),
@@ -48,7 +46,6 @@ pub enum Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Order(order) => f.debug_tuple("Order").field(order).finish(),
             Self::Orders(orders) => f.debug_tuple("Orders").field(orders).finish(),
             Self::Fetch(fetch) => f.debug_tuple("Fetch").field(fetch).finish(),
             Self::Show(zone, tip) => f.debug_tuple("Show").field(zone).field(tip).finish(),
@@ -159,7 +156,6 @@ impl DiskThread {
     /// Takes a request; gives the orders in it.
     fn take(&mut self, request: Request) -> Vec<Order> {
         match request {
-            Request::Order(order) => return vec![order],
             Request::Orders(orders) => return orders,
             Request::Fetch(fetch) => {
                 let fetched = self.disk.fetch(&fetch);

@@ -215,3 +215,65 @@ fn first_record(
     }
     Some(record)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::knowledge::Vow;
+    use crate::lease::{Answer, LeaseEvent};
+    use crate::record::Seen;
+
+    fn at(seconds: u64) -> Now {
+        Now {
+            boot: Duration::from_secs(seconds),
+            wall: 7,
+            random: 0,
+        }
+    }
+
+    fn view<'a>(lease: &'a Lease, knowledge: &'a Knowledge, settings: &'a Settings) -> View<'a> {
+        View {
+            lease,
+            knowledge,
+            address: "192.0.2.1:1",
+            is_watch_ok: true,
+            settings,
+        }
+    }
+
+    /// What another Lease led to says nothing of this one: it may have been held, and be deleted.
+    #[test]
+    fn answers_about_a_blank_lease_are_for_that_one_alone() {
+        let settings = Settings::default();
+        let knowledge = Knowledge {
+            replica: ReplicaId::from("a"),
+            vow: Vow::default(),
+            zones: BTreeMap::new(),
+            is_store_ok: true,
+            is_leading: false,
+        };
+        let blank = |uid: &str, version: &str| Seen {
+            uid: uid.to_owned(),
+            version: version.to_owned(),
+            record: Record::default(),
+        };
+        let mut lease = Lease::new(knowledge.replica.clone(), settings.clone());
+        let (id, _) = lease
+            .call(Wish::Observe, None, at(10).boot)
+            .expect("it reads");
+        let read = Answer::Read(blank("first", "1"));
+        lease.take(LeaseEvent::Answered(id, read), at(10).boot);
+        let mut candidacy = Candidacy::default();
+        let asks = candidacy.intent(&view(&lease, &knowledge, &settings), at(10));
+        assert!(matches!(asks, Intent::Ask));
+        candidacy.take_answers(&view(&lease, &knowledge, &settings), &[], true, at(10));
+        let takes = candidacy.intent(&view(&lease, &knowledge, &settings), at(10));
+        assert!(matches!(takes, Intent::Wish(Wish::Take(_))));
+        lease.take(LeaseEvent::Watched(blank("second", "2")), at(11).boot);
+        let asks = candidacy.intent(&view(&lease, &knowledge, &settings), at(11));
+        assert!(matches!(asks, Intent::Ask));
+    }
+}

@@ -39,7 +39,7 @@ pub enum Fault {
     KeepExtra,
     /// A follower shows what it stored without waiting for the leader's word.
     ShowUnannounced,
-    /// A deleted Lease is made again without asking the other replicas.
+    /// A blank Lease is taken without asking the other replicas.
     CreateAlone,
     /// A replica that lost its disk has its old name.
     SameName,

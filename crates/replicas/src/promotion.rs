@@ -19,7 +19,7 @@ pub enum Ground {
     AcceptedLoss,
     /// Nobody eligible came for the orphan time.
     Orphaned,
-    /// There was no Lease.
+    /// Nobody has held the Lease yet.
     Created,
 }
 

@@ -48,7 +48,7 @@ pub enum Event {
     StoreOk,
     /// The own watch works, or does not.
     WatchOk(bool),
-    /// Another replica leads in this epoch, or asks before it makes the Lease, with epoch 0.
+    /// Another replica leads in this epoch, or asks before it takes a blank Lease, with epoch 0.
     Greeting(Token, Epoch),
     /// The other replicas answered, or did not in time.
     Greeted {

@@ -4,6 +4,7 @@
 //! tries only these planted faults.
 
 mod api;
+mod claim;
 mod content;
 mod disk;
 mod edges;

@@ -72,8 +72,7 @@ impl Unnoted {
 
     /// Adds that a zone's version is the first one after some that were lost, or may be.
     pub(super) fn add_loss(&mut self, zone: &Zone, what: &str, now_ms: u64) {
-        let act = NewAct::of(LOST, what.to_owned(), Operator::default());
-        self.push(zone, act, now_ms);
+        self.push(zone, loss(what), now_ms);
     }
 
     /// Adds an act, if the zone has a version.
@@ -92,7 +91,11 @@ impl Unnoted {
 /// The act of a version with this serial and number that is the first one after some that were lost, or may be.
 #[must_use]
 pub fn loss_before(version: (Serial, u64), what: &str, time_ms: u64) -> Act {
-    NewAct::of(LOST, what.to_owned(), Operator::default()).done(version, time_ms)
+    loss(what).done(version, time_ms)
+}
+
+fn loss(what: &str) -> NewAct {
+    NewAct::of(LOST, what.to_owned(), Operator::default())
 }
 
 impl<S: Store> Pipeline<S> {

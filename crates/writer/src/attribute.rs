@@ -60,15 +60,13 @@ pub(super) fn name_vanished(
     is_there: &dyn Fn(&FactKey) -> bool,
 ) {
     let is_unnamed = |group: &Vec<Cause>| group.iter().all(is_of_no_object);
-    let is_corefile = |group: &Vec<Cause>| group.iter().all(|it| it.is_configured());
-    let of_corefile = { draft.causes.iter() }
-        .find(|group| !group.is_empty() && is_corefile(group))
-        .cloned()
-        .unwrap_or_default();
     let unnamed: Vec<bool> = draft.causes.iter().map(is_unnamed).collect();
     if !unnamed.contains(&true) {
         return;
     }
+    let is_corefile = |group: &&Vec<Cause>| group.iter().all(Cause::is_configured);
+    let mut groups = draft.causes.iter().filter(|group| !group.is_empty());
+    let of_corefile = groups.find(is_corefile).cloned().unwrap_or_default();
     let is_unnamed =
         |tag: u32| usize::try_from(tag).is_ok_and(|tag| unnamed.get(tag) == Some(&true));
     let mut tags: HashMap<Vec<Cause>, u32> = HashMap::new();

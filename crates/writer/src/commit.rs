@@ -24,7 +24,7 @@ impl<S: Store> Pipeline<S> {
         if !self.awaited.is_empty() {
             return true;
         }
-        if self.store.follows().is_some() {
+        if self.store.follows() {
             self.follow();
             return true;
         }
@@ -103,7 +103,7 @@ impl<S: Store> Pipeline<S> {
     /// When the first held change is published by itself.
     pub(super) fn deadline(&self, now: Now) -> Option<Instant> {
         // Nothing is published while secondaries are asked, or while another replica leads.
-        if !self.awaited.is_empty() || self.store.follows().is_some() {
+        if !self.awaited.is_empty() || self.store.follows() {
             return None;
         }
         let of_clusters = self.clusters.iter().flat_map(|cluster| &cluster.zones);
@@ -188,7 +188,7 @@ impl<S: Store> Pipeline<S> {
             Ok(journaled) => journaled,
             Err(error) => {
                 // Whoever leads now makes the version.
-                if self.store.follows().is_none() {
+                if !self.store.follows() {
                     self.observer.failed(&error.to_string());
                 }
                 return false;

@@ -12,42 +12,9 @@ use zone::Zone;
 
 use crate::cluster::Cluster;
 use crate::files::HeldFile;
-use crate::{Input, Pipeline, Store};
+use crate::{Pipeline, Store};
 
 impl<S: Store> Pipeline<S> {
-    /// Gives back an input, unless it is an order that only the leader may carry out: that one is refused.
-    pub(super) fn refuse_order(&self, input: Input) -> Option<Input> {
-        let is_order = matches!(
-            input,
-            Input::Release { .. } | Input::Hold { .. } | Input::Advance { .. }
-        );
-        let why = is_order.then(|| self.store.follows()).flatten();
-        let Some(why) = why else {
-            return Some(input);
-        };
-        match input {
-            Input::Release { asked, .. }
-            | Input::Hold { asked, .. }
-            | Input::Advance { asked, .. } => {
-                // The caller may be gone.
-                drop(asked.send(Err(why)));
-                None
-            }
-            other @ (Input::Source { .. }
-            | Input::Reading { .. }
-            | Input::File { .. }
-            | Input::Etcd { .. }
-            | Input::Configure(_)
-            | Input::Corefile { .. }
-            | Input::Why { .. }
-            | Input::Waiting { .. }
-            | Input::Secondaries { .. }
-            | Input::Ahead(_)
-            | Input::Archived { .. }
-            | Input::Lead { .. }) => Some(other),
-        }
-    }
-
     /// Takes in what changed without a version of it: tables of synthesized names, and which sources are there.
     pub(super) fn follow(&mut self) {
         self.seen.clear();

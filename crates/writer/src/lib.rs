@@ -230,9 +230,14 @@ pub trait Store {
     /// When they are not durable. None of them may be published then.
     fn commit(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Journaled>, Self::Error>;
 
-    /// Why no versions can be made here now, as an answer to the operator: another replica leads. `None` where they can.
-    fn follows(&self) -> Option<String> {
-        None
+    /// Whether no versions can be made here now, because another replica leads.
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// Why an order is refused here while [`Self::follows`] is true, for the operator.
+    fn refusal(&self) -> String {
+        String::new()
     }
 
     /// Called when this replica begins to make versions, before its first commit.
@@ -575,10 +580,15 @@ impl<S: Store> Pipeline<S> {
 
     /// Takes one input.
     pub fn take(&mut self, input: Input) {
-        let Some(input) = self.refuse_order(input) else {
-            return;
-        };
         match input {
+            // Only the leader may carry out an order. The caller may be gone.
+            Input::Release { asked, .. }
+            | Input::Hold { asked, .. }
+            | Input::Advance { asked, .. }
+                if self.store.follows() =>
+            {
+                drop(asked.send(Err(self.store.refusal())));
+            }
             Input::Source { source, event } => self.take_event(source, event),
             Input::Reading { source, events } => {
                 for event in events {

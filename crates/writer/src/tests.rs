@@ -105,8 +105,12 @@ impl Store for NoStore {
         Ok(candidates.into_iter().map(Candidate::journaled).collect())
     }
 
-    fn follows(&self) -> Option<String> {
-        self.leader.clone()
+    fn follows(&self) -> bool {
+        self.leader.is_some()
+    }
+
+    fn refusal(&self) -> String {
+        self.leader.clone().unwrap_or_default()
     }
 
     fn floor(&self, _: &Name) -> Option<Serial> {

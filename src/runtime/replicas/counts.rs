@@ -1,5 +1,6 @@
 //! The metrics of a replica, as it shows itself.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use directives::config::replica_metrics as m;
 use ops::metrics::{Labels, Metric};
 use ops::{HandlerMetrics, Tasks};
+use replicas::chain::ReplicaId;
 use replicas::status::Status;
 
 use crate::runtime::replicas::role::Role;
@@ -21,6 +23,7 @@ pub(crate) fn start(role: &Arc<Role>, me: String, metrics: &HandlerMetrics, task
         me,
         metrics: metrics.clone(),
         before: (0, 0, 0, 0),
+        followers: BTreeSet::new(),
     };
     tasks.spawn("metrics of a replica", async move {
         loop {
@@ -41,6 +44,8 @@ struct Counts {
     metrics: HandlerMetrics,
     /// What was counted: terms, renewals, failed calls, refused frames.
     before: (u64, u64, u64, u64),
+    /// The followers of which there is a lag.
+    followers: BTreeSet<ReplicaId>,
 }
 
 impl Counts {
@@ -60,12 +65,16 @@ impl Counts {
             gauge.get_or_create(&own()).set(number(value));
         }
         let lags = self.metrics.gauge(m::LAG);
-        // Followers that are gone leave no value behind.
-        lags.clear();
+        let label = |follower: &ReplicaId| vec![("replica", follower.to_string())];
         for (follower, versions) in &status.lags {
-            let label = vec![("replica", follower.to_string())];
-            lags.get_or_create(&label).set(number(*versions));
+            lags.get_or_create(&label(follower)).set(number(*versions));
         }
+        // Followers that are gone leave no value behind.
+        let followers: BTreeSet<_> = status.lags.keys().cloned().collect();
+        for gone in self.followers.difference(&followers) {
+            lags.remove(&label(gone));
+        }
+        self.followers = followers;
         let outcome = |word: &str| vec![("outcome", word.to_owned())];
         let (terms, written, failed, refused) = self.before;
         self.add(m::PROMOTIONS, &own(), status.promotions - terms);

@@ -185,7 +185,9 @@ impl Surroundings {
     /// Waits until all sources were listed, and asks the secondaries for their serials.
     async fn prove(&self) -> BTreeMap<Name, Serial> {
         let asked = self.secondaries.lock();
-        let asked = asked.unwrap_or_else(PoisonError::into_inner).clone();
+        let mut asked = asked.unwrap_or_else(PoisonError::into_inner).clone();
+        // A reload may have removed some.
+        asked.retain(|(secondary, _)| self.table.knows(secondary.target));
         let (serials, ()) = tokio::join!(
             ask_serials(asked, AskSettings::default(), Arc::clone(&self.clock)),
             self.await_sources(),

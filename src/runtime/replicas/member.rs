@@ -94,7 +94,7 @@ pub(crate) struct WriterSide {
 impl Member {
     /// The directive of a configuration.
     pub(crate) fn wanted(config: &Config) -> Option<&Replicas> {
-        config.servers.iter().find_map(|block| block.get())
+        Self::wanted_at(config).map(|(replicas, _)| replicas)
     }
 
     /// The directive, with the API server of its block.
@@ -171,6 +171,11 @@ impl Member {
     pub(crate) fn ask_also(&self, asked: &[AskedSecondary]) {
         let all = self.secondaries.lock();
         let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        // A secondary that comes back after a reload replaces itself, perhaps with other keys.
+        let is_it = |one: &AskedSecondary, other: &AskedSecondary| {
+            (&one.0.zone, one.0.target) == (&other.0.zone, other.0.target)
+        };
+        all.retain(|known| !asked.iter().any(|new| is_it(known, new)));
         all.extend(asked.iter().cloned());
     }
 

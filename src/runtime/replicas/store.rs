@@ -48,13 +48,13 @@ impl Replica for Loop {
 
 /// The store.
 pub(crate) struct ReplicaStore {
-    pub(crate) commits: Commits<Loop>,
+    commits: Commits<Loop>,
     /// Causes of records of old versions.
-    pub(crate) origins: Origins,
+    origins: Origins,
     /// Who leads.
-    pub(crate) role: Arc<Role>,
+    role: Arc<Role>,
     /// The epoch in which the writer makes versions.
-    pub(crate) begun: Option<Epoch>,
+    begun: Option<Epoch>,
 }
 
 impl ReplicaStore {
@@ -88,9 +88,13 @@ impl Store for ReplicaStore {
         Ok(self.commits.commit(candidates)?)
     }
 
-    fn follows(&self) -> Option<String> {
+    fn follows(&self) -> bool {
         let leads = self.role.leads();
-        (leads.is_none() || leads != self.begun).then(|| self.role.refusal())
+        leads.is_none() || leads != self.begun
+    }
+
+    fn refusal(&self) -> String {
+        self.role.refusal()
     }
 
     fn lead(&mut self) {

@@ -80,9 +80,8 @@ pub(super) fn read(directive: &Statement, line: &Line, report: &mut Report) -> O
 
 /// Reads `NAMESPACE/NAME`.
 fn config_map(object: &Token, report: &mut Report) -> Option<NoteTarget> {
-    let named = object.text.split_once('/').filter(|(namespace, name)| {
-        is_label(namespace) && namespace.len() <= NAMESPACE_OCTETS && is_subdomain(name)
-    });
+    let named = object.text.split_once('/');
+    let named = named.filter(|(namespace, name)| is_namespace(namespace) && is_subdomain(name));
     let Some((namespace, name)) = named else {
         let message = format!("{} is no name of a ConfigMap", object.shown());
         report.error(
@@ -98,7 +97,13 @@ fn config_map(object: &Token, report: &mut Report) -> Option<NoteTarget> {
     })
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text can be the name of a namespace.
+pub(crate) fn is_namespace(text: &str) -> bool {
+    is_label(text) && text.len() <= NAMESPACE_OCTETS
+}
+
+/// Whether a text can be the name of most objects (RFC 1123 subdomain).
+pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= NAME_OCTETS && text.split('.').all(is_label)
 }
 

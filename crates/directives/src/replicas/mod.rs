@@ -17,6 +17,7 @@ use rustls::pki_types::ServerName;
 
 use crate::config::block::{Directive, ServerBlock};
 use crate::history::History;
+use crate::history::note::{is_namespace, is_subdomain};
 
 /// The name in the certificates of all replicas, unless another one is written.
 const CERTIFICATE_NAME: &str = "zonewright-replicas";
@@ -351,21 +352,11 @@ fn read_copies(text: &str) -> Result<usize, String> {
 
 /// The name of an object, with its namespace if it is written.
 fn read_object(text: &str) -> Result<(Option<String>, String), String> {
-    let is_label = |text: &str| {
-        let is_inner =
-            |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
-        let is_outer = |it: Option<&u8>| it.is_some_and(u8::is_ascii_alphanumeric);
-        let octets = text.as_bytes();
-        octets.len() <= 253
-            && octets.iter().all(|it| is_inner(*it))
-            && is_outer(octets.first())
-            && is_outer(octets.last())
-    };
     let (namespace, name) = match text.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, text),
     };
-    if !is_label(name) || !namespace.is_none_or(is_label) {
+    if !is_subdomain(name) || !namespace.is_none_or(is_namespace) {
         return Err("not the name of an object".to_owned());
     }
     Ok((namespace.map(str::to_owned), name.to_owned()))

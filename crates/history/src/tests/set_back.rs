@@ -223,44 +223,29 @@ fn a_time_is_looked_for_in_no_segment_that_does_not_have_it() {
 fn a_newest_version_ahead_of_the_clock_tells_that_it_was_set_back() {
     let mut past = Fake::new();
     past.clock_ahead_ms = -500;
-    let said = show(&past, "1s ago", Output::Text);
-    let request = Request::Log {
-        zone: None,
-        since: None,
-        until: None,
-        name: None,
-        object: None,
-        count: Some(1),
+    let log = |since, until| {
+        let request = log_request(since, until, Some(1));
+        asked(&past, request, Output::Text).expect("it is answered")
     };
-    let log = asked(&past, request, Output::Text).expect("it is answered");
-    let of = |since: &str, until: &str| Request::Log {
-        zone: None,
-        since: Some(since.into()),
-        until: Some(until.into()),
-        name: None,
-        object: None,
-        count: None,
-    };
+    let behind = "; the newest version of z. has the time 2026-11-21T14:00:02.000Z, which this clock has not reached";
+    let all = log(None, None);
+    assert!(all.contains(behind), "{all}");
     // A time without a version may have had one.
-    let none = asked(
-        &past,
-        of("2026-11-21T14:00:00.100Z", "2026-11-21T14:00:00.500Z"),
-        Output::Text,
-    );
-    let none = none.expect("it is answered");
+    let (since, until) = ("2026-11-21T14:00:00.100Z", "2026-11-21T14:00:00.500Z");
+    let none = log(Some(since), Some(until));
     assert!(none.contains("may have been there twice"), "{none}");
     let early = Request::Show {
         zone: "z@2026-11-21T13:59:59Z".into(),
         name: None,
     };
     let early = asked(&past, early, Output::Text).unwrap_err();
-    assert!(
-        early.contains("nothing is kept of z. at that time"),
-        "{early}"
-    );
-    assert!(early.contains("may have been there twice"), "{early}");
-    let behind = "; the newest version of z. has the time 2026-11-21T14:00:02.000Z, which this clock has not reached";
-    assert!(log.contains(behind), "{log}");
+    for part in [
+        "nothing is kept of z. at that time",
+        "may have been there twice",
+    ] {
+        assert!(early.contains(part), "{early}");
+    }
+    let said = show(&past, "1s ago", Output::Text);
     let remark = "; 2026-11-21T14:00:00.500Z may have been there twice: serial 200 has the time 2026-11-21T14:00:02.000Z, and the clock was set back meanwhile; how far is not known. If it was, that version was current, too: ask for z.@200\n";
     assert!(said.contains(remark), "{said}");
 }

@@ -494,15 +494,7 @@ fn a_version_of_many_objects_says_how_many_it_does_not_list() {
     let mut objects: Vec<Cause> = objects.collect();
     objects.push(objects[0].clone());
     Arc::make_mut(&mut past.steps[2]).causes = vec![objects];
-    let request = Request::Log {
-        zone: None,
-        since: None,
-        until: None,
-        name: None,
-        object: None,
-        count: Some(1),
-    };
-    let said = asked(&past, request, Output::Text).unwrap();
+    let said = asked(&past, log_request(None, None, Some(1)), Output::Text).unwrap();
     assert!(
         said.ends_with("shop/s4\n    and 295 more: --output json lists all\n"),
         "{said}"

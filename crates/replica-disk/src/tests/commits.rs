@@ -49,7 +49,7 @@ impl Driver {
                     match action {
                         Action::Order(order) => {
                             orders += 1;
-                            self.requests.send(Request::Order(order)).unwrap();
+                            self.requests.send(Request::Orders(vec![order])).unwrap();
                         }
                         Action::Show(zone, tip) => {
                             orders += 1;

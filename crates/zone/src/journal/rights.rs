@@ -34,12 +34,14 @@ impl KeptFromUs {
     }
 }
 
-/// The first file or folder in the state folder, by name, that we may not use. Costs an opening of each.
+/// The first file or folder in the state folder, by name, that we may not use. Those of others are opened.
 pub(super) fn first_kept_from_us(dir: &Path) -> Option<KeptFromUs> {
-    let open = |path: &Path, is_written| match path.is_dir() {
-        true => fs::read_dir(path).map(drop),
-        false if is_written => OpenOptions::new().write(true).open(path).map(drop),
-        false => File::open(path).map(drop),
+    let us = rustix::process::geteuid().as_raw();
+    let open = |path: &Path, is_written| match fs::symlink_metadata(path)? {
+        found if found.uid() == us => Ok(()),
+        found if found.is_dir() => fs::read_dir(path).map(drop),
+        _ if is_written => OpenOptions::new().write(true).open(path).map(drop),
+        _ => File::open(path).map(drop),
     };
     first_in(dir, false, &open)
 }

@@ -7,10 +7,13 @@ use std::time::Duration;
 use kube::client::{AuthError, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::Settings;
+use super::fault::Fault;
 
 /// The settings for reaching the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +137,31 @@ impl Connection {
             *current = client(&self.auth, self.read_timeout, number + 1).await?;
         }
         Ok(())
+    }
+
+    /// Sends one request, which may take so long. After an error that new credentials may mend they are read again for the next one.
+    pub(super) async fn request<T: DeserializeOwned>(
+        &self,
+        request: http::Request<Vec<u8>>,
+        patience: Duration,
+    ) -> Result<T, Fault> {
+        let Numbered { client, number, .. } = self.client().await;
+        let fault = match timeout(patience, client.request::<T>(request)).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => Fault::of(&error),
+            Err(_) => Fault::Silent(patience),
+        };
+        self.recover(&fault, number).await;
+        Err(fault)
+    }
+
+    /// Reads the credentials again if that may help the next request.
+    pub(super) async fn recover(&self, fault: &Fault, number: u64) {
+        if fault.may_be_credentials()
+            && let Err(error) = self.renew(number).await
+        {
+            tracing::debug!(%error, "credentials are not read");
+        }
     }
 }
 

@@ -9,11 +9,9 @@ use std::time::Duration;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::params::ListParams;
 use kube::core::{ObjectList, Request};
-use tokio::time::timeout;
 
 use super::Settings;
-use super::connection::{Auth, ConnectError, Connection, Numbered};
-use super::fault::Fault;
+use super::connection::{Auth, ConnectError, Connection};
 
 /// The label of a slice with the name of its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -69,19 +67,8 @@ impl EndpointsClient {
         let params = ListParams::default().labels(&format!("{SERVICE_NAME}={}", self.service));
         let request = Request::new(path).list(&params);
         let request = request.map_err(|error| fault(error.to_string()))?;
-        let Numbered { client, number, .. } = self.connection.client().await;
-        let answer = client.request::<ObjectList<EndpointSlice>>(request);
-        let why = match timeout(self.call_timeout, answer).await {
-            Ok(Ok(list)) => return Ok(addresses_of(list)),
-            Ok(Err(error)) => Fault::of(&error),
-            Err(_) => Fault::Silent(self.call_timeout),
-        };
-        if why.may_be_credentials()
-            && let Err(error) = self.connection.renew(number).await
-        {
-            tracing::debug!(%error, "credentials for endpoints are not read");
-        }
-        Err(fault(why.text()))
+        let answer = self.connection.request(request, self.call_timeout).await;
+        answer.map(addresses_of).map_err(|why| fault(why.text()))
     }
 }
 

@@ -154,7 +154,7 @@ impl LeaseClient {
                 Err(fault) => {
                     let reason = fault.text();
                     tracing::debug!(%reason, "the watch of the Lease ended");
-                    self.recover(fault, number).await;
+                    self.connection.recover(fault, number).await;
                 }
             }
             tokio::time::sleep(backoff.wait()).await;
@@ -232,33 +232,19 @@ impl LeaseClient {
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<LeaseObject, LeaseFault> {
         let request = request.map_err(|error| LeaseFault::Failed(error.to_string()))?;
-        let Numbered { client, number, .. } = self.connection.client().await;
-        let answer = timeout(self.call_timeout, client.request::<Lease>(request)).await;
-        let fault = match answer {
-            Ok(Ok(lease)) => return Ok(LeaseObject::from(lease)),
-            Ok(Err(error)) => Fault::of(&error),
-            Err(_) => Fault::Silent(self.call_timeout),
-        };
-        self.recover(&fault, number).await;
-        Err(match fault {
-            Fault::Status { code: 404, .. } => LeaseFault::NotFound,
-            Fault::Status { code: 409, .. } => LeaseFault::Conflict,
-            Fault::Status { .. }
-            | Fault::Transport(_)
-            | Fault::Silent(_)
-            | Fault::ErrorEvent { .. }
-            | Fault::Malformed(_)
-            | Fault::ClosedAtOnce => LeaseFault::Failed(fault.text()),
-        })
-    }
-
-    /// Reads the credentials again if that may help the next request.
-    async fn recover(&self, fault: &Fault, number: u64) {
-        if fault.may_be_credentials()
-            && let Err(error) = self.connection.renew(number).await
-        {
-            tracing::debug!(%error, "credentials for the Lease are not read");
-        }
+        let answer = self.connection.request(request, self.call_timeout).await;
+        answer
+            .map(|lease: Lease| LeaseObject::from(lease))
+            .map_err(|fault| match fault {
+                Fault::Status { code: 404, .. } => LeaseFault::NotFound,
+                Fault::Status { code: 409, .. } => LeaseFault::Conflict,
+                Fault::Status { .. }
+                | Fault::Transport(_)
+                | Fault::Silent(_)
+                | Fault::ErrorEvent { .. }
+                | Fault::Malformed(_)
+                | Fault::ClosedAtOnce => LeaseFault::Failed(fault.text()),
+            })
     }
 }
 

@@ -1,14 +1,23 @@
-//! `status` for people: reverse zones of one network that are in the same state are one line.
+//! Reverse zones of one network that are in the same state: one line of `status` for people.
 //!
-//! A range such as 10.96.0.0/12 has sixteen reverse zones. The server's text has several lines for each; those of zones that
-//! need nobody's attention are replaced by one line for the network. What is said of any other zone stays.
+//! A range such as 10.96.0.0/12 has sixteen reverse zones. Those that need nobody's attention are one line for the network; any other
+//! zone has lines of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::io;
 
-use history::{Status, ZoneLine};
+use crate::status::{Status, ZoneLine, write_text};
 
-/// Neighbours of one network: their names in the order of their addresses, and their common state.
+/// Writes a status for people, with one line for reverse zones of one network that are in the same state.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_condensed(status: &Status, out: &mut dyn io::Write) -> io::Result<()> {
+    let networks = Networks::of(status);
+    write_text(status, &|zone| networks.line_for(zone), out)
+}
+
+/// Neighbours of one network: their zones in the order of their addresses, and their common state.
 struct Network<'a> {
     zones: Vec<&'a ZoneLine>,
     state: State,
@@ -23,40 +32,32 @@ struct State {
     secondaries: BTreeSet<String>,
 }
 
-/// Whether a text of `status` may have zones that are alike.
-pub(crate) fn may_have_networks(text: &str) -> bool {
-    let is_reverse = |line: &&str| line.starts_with("zone ") && line.contains(".arpa. ");
-    text.lines().filter(is_reverse).count() > 1
+/// Where the lines of zones are those of a network.
+#[derive(Default)]
+struct Networks<'a> {
+    /// By the name of the first zone.
+    first: BTreeMap<&'a str, Network<'a>>,
+    /// The names of the others.
+    others: BTreeSet<&'a str>,
 }
 
-/// The text of `status` with one line for zones that are alike.
-pub(crate) fn condense(text: &str, status: &Status) -> String {
-    let networks = networks_of(status);
-    let mut first: BTreeMap<&str, &Network<'_>> = BTreeMap::new();
-    let mut others: BTreeSet<&str> = BTreeSet::new();
-    for network in &networks {
-        let mut names = network.zones.iter().map(|line| line.zone.as_str());
-        first.extend(names.next().map(|name| (name, network)));
-        others.extend(names);
-    }
-    let mut out = String::new();
-    let mut is_left_out = false;
-    for line in text.split_inclusive('\n') {
-        if let Some(rest) = line.strip_prefix("zone ") {
-            let name = rest.split([' ', '\n']).next().unwrap_or_default();
-            is_left_out = others.contains(name) || first.contains_key(name);
-            if let Some(network) = first.get(name) {
-                // Writing to a String never fails.
-                let _never_fails = writeln!(out, "{}", line_of(network));
-            }
-        } else if !line.starts_with("    ") {
-            is_left_out = false;
+impl<'a> Networks<'a> {
+    fn of(status: &'a Status) -> Self {
+        let mut networks = Self::default();
+        for network in networks_of(status) {
+            let mut names = network.zones.iter().map(|line| line.zone.as_str());
+            let first = names.next();
+            networks.others.extend(names);
+            networks.first.extend(first.map(|name| (name, network)));
         }
-        if !is_left_out {
-            out.push_str(line);
-        }
+        networks
     }
-    out
+
+    /// What stands for a zone; `None` if its own lines do.
+    fn line_for(&self, zone: &str) -> Option<String> {
+        let line = self.first.get(zone).map(|network| line_of(network) + "\n");
+        line.or_else(|| self.others.contains(zone).then(String::new))
+    }
 }
 
 /// The line of a network.
@@ -181,17 +182,16 @@ mod tests {
             "by": "axfr", "lagVersions": 0, "lagSeconds": 0 })
     }
 
-    /// The condensed text of a server with these zones and secondaries.
-    fn condensed(zones: &[Value], secondaries: &[Value]) -> String {
-        let mut text = "zonewright 1\nsource s: in sync (1 Service)\n".to_owned();
-        for zone in zones {
-            let name = zone["zone"].as_str().expect("a name");
-            text += &format!("zone {name} serial 7 of T, 3 records\n    hash h\n    history\n");
-        }
-        text += "problem p\n";
+    /// The zones in the text of a server with these zones and secondaries.
+    fn condensed(zones: &[Value], secondaries: &[Value]) -> Vec<String> {
         let status = json!({ "version": "1", "zones": zones, "sources": [], "secondaries": secondaries,
             "problems": ["p"], "listeners": [] });
-        condense(&text, &serde_json::from_value(status).expect("a status"))
+        let status: Status = serde_json::from_value(status).expect("a status");
+        let mut text = Vec::new();
+        write_condensed(&status, &mut text).expect("memory takes it");
+        let text = String::from_utf8(text).expect("it is text");
+        let lines = text.lines().filter(|line| line.starts_with("zone"));
+        lines.skip(1).map(str::to_owned).collect()
     }
 
     #[test]
@@ -205,12 +205,16 @@ mod tests {
             zones.push(zone(&format!("{digit}.6.0.d.f.ip6.arpa."), &plain));
         }
         zones.push(zone("244.10.in-addr.arpa.", &plain));
-        let want = "zonewright 1\nsource s: in sync (1 Service)\n\
-            zone cluster.local. serial 7 of T, 3 records\n    hash h\n    history\n\
-            zones 96.10.in-addr.arpa. to 111.10.in-addr.arpa. (16), 48 records; each with --all\n\
-            zones 9.6.0.d.f.ip6.arpa. to a.6.0.d.f.ip6.arpa. (2), 6 records; each with --all\n\
-            zone 244.10.in-addr.arpa. serial 7 of T, 3 records\n    hash h\n    history\n\
-            problem p\n";
+        let own =
+            |name: &str| format!("zone {name} serial 7 of 1970-01-01T00:00:00.001Z, 3 records");
+        let want = [
+            own("cluster.local."),
+            "zones 96.10.in-addr.arpa. to 111.10.in-addr.arpa. (16), 48 records; each with --all"
+                .to_owned(),
+            "zones 9.6.0.d.f.ip6.arpa. to a.6.0.d.f.ip6.arpa. (2), 6 records; each with --all"
+                .to_owned(),
+            own("244.10.in-addr.arpa."),
+        ];
         assert_eq!(condensed(&zones, &[]), want);
     }
 
@@ -229,15 +233,10 @@ mod tests {
             zone(&name(6), &json!({})),
             zone(&name(7), &json!({})),
         ];
-        let text = condensed(&zones, &[secondary(&name(6), 7), secondary(&name(7), 7)]);
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| line.starts_with("zone"))
-            .collect();
+        let lines = condensed(&zones, &[secondary(&name(6), 7), secondary(&name(7), 7)]);
         let wanted = [
-            "zonewright 1",
             "zones 1.10.in-addr.arpa. to 2.10.in-addr.arpa. (2), 6 records; each with --all",
-            "zone 3.10.in-addr.arpa. serial 7 of T, 3 records",
+            "zone 3.10.in-addr.arpa. serial 7 of 1970-01-01T00:00:00.001Z, 3 records",
             "zones 4.10.in-addr.arpa. to 5.10.in-addr.arpa. (2), 6 records, STALE; each with --all",
             "zones 6.10.in-addr.arpa. to 7.10.in-addr.arpa. (2), 6 records, up to date in 192.0.2.9:53; each with --all",
         ];
@@ -246,6 +245,9 @@ mod tests {
             &zones[5..],
             &[secondary(&name(6), 7), secondary(&name(7), 6)],
         );
-        assert!(!late.contains("zones "), "{late}");
+        assert!(
+            late.iter().all(|line| line.starts_with("zone ")),
+            "{late:?}"
+        );
     }
 }
