@@ -146,6 +146,7 @@ fn followers_have_the_versions_and_the_history_of_their_leader() {
             has_it,
         );
     }
+    check_status(&installation.sites);
     for hosts in [&[1, 2][..], &[2], &[2, 3, 4], &[]] {
         let serial = installation.change(hosts);
         assert!(serial > last, "{serial} comes after {last}");
@@ -161,6 +162,30 @@ fn followers_have_the_versions_and_the_history_of_their_leader() {
     for (site, server) in installation.sites.iter().zip(&mut installation.servers) {
         assert!(server.terminate(START).success(), "{}", server.log_tail());
         site.ask(&["verify"]);
+    }
+}
+
+/// Each replica says in `status` whether it leads, and the leader which others it has.
+fn check_status(sites: &[Site]) {
+    let lines = |site: &Site| {
+        let text = site.ask(&["status"]);
+        let of_replica = |it: &&str| it.starts_with("replica ") || it.contains("follower ");
+        let lines: Vec<String> = text.lines().filter(of_replica).map(str::to_owned).collect();
+        (text, lines)
+    };
+    let leads = || {
+        let (_, lines) = lines(&sites[0]);
+        let is_there = lines.len() == sites.len() && lines[0].contains(" LEADS, epoch ");
+        is_there.then_some(())
+    };
+    wait_for("the leader's status", CHANGE, || lines(&sites[0]).0, leads);
+    for follower in &sites[1..] {
+        let follows = || {
+            let (_, lines) = lines(follower);
+            (lines.len() == 1 && lines[0].contains(" follows ")).then_some(())
+        };
+        let text = || lines(follower).0;
+        wait_for("a follower's status", CHANGE, text, follows);
     }
 }
 

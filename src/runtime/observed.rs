@@ -128,7 +128,7 @@ impl Observed {
     /// Whether this replica is behind the one that leads, by proof of the API server. Another one is better then.
     pub(crate) fn is_behind(&self) -> bool {
         let status = self.role.get().and_then(|role| role.status());
-        status.is_some_and(|status| status.is_behind)
+        status.is_some_and(|(_, status)| status.is_behind)
     }
 
     /// The zones that have no version yet. Those of ServiceImports that are known to be away hold
@@ -244,6 +244,7 @@ pub(crate) fn status(observed: &Observed) -> Status {
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         sandbox: Some(observed.sandbox.clone()),
+        replica: observed.role.get().and_then(|role| role.line()),
         listeners: observed.listening.load().to_vec(),
         zones: zones.all().iter().map(zone_line_of).collect(),
         sources: observed.sources().map(source_line).collect(),

@@ -57,9 +57,9 @@ pub use requests::Requests;
 pub use shares::{NoPlace, Share, Shares};
 pub use show::each_record;
 pub use status::{
-    AheadLine, ArchiveLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine, NoteLine,
-    OrderLine, ResetLine, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status,
-    ZoneLine,
+    AheadLine, ArchiveLine, FollowerLine, HeldLine, HeldNamespaceLine, HistoryLine, ListenerLine,
+    NoteLine, OrderLine, ReplicaLine, ResetLine, RestrictionLine, SandboxLine, SecondaryLine,
+    SourceLine, Status, ZoneLine,
 };
 pub use stream::{Streamed, stream, stream_to_socket};
 pub use turns::{Turns, read_at_once};

@@ -19,6 +19,9 @@ pub struct Status {
     /// What the process may no longer do; absent when the server does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLine>,
+    /// What it is among several replicas; absent when it is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<ReplicaLine>,
     /// The sockets on which it listens.
     #[serde(default)]
     pub listeners: Vec<ListenerLine>,
@@ -52,6 +55,45 @@ pub struct NoteLine {
     /// The reason; absent while notes arrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// One of several replicas.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaLine {
+    /// Its name.
+    pub replica: String,
+    /// Whether it makes versions.
+    pub leads: bool,
+    /// The highest epoch that it has seen.
+    pub epoch: u64,
+    /// The replica that leads, as far as this one knows; absent when none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
+    /// Where the others connect to the leader; absent when it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The replicas that have every version that was published.
+    pub in_sync: Vec<String>,
+    /// The serial above which the leader may publish nothing; absent without a Lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<u32>,
+    /// The other replicas that are connected to a leader.
+    pub followers: Vec<FollowerLine>,
+    /// Whether it is behind the leader, as the API server proves.
+    pub is_behind: bool,
+    /// Whether nobody leads, and nobody has every version that was published.
+    pub lacks_eligible: bool,
+}
+
+/// A replica that follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FollowerLine {
+    /// Its name.
+    pub replica: String,
+    /// The number of versions that it lacks, over all zones.
+    pub lag_versions: u64,
 }
 
 /// What the kernel keeps the server from doing.
@@ -353,6 +395,9 @@ pub(super) fn write_text(
     if let Some(sandbox) = &status.sandbox {
         writeln!(out, "sandbox: {sandbox}")?;
     }
+    if let Some(line) = &status.replica {
+        writeln!(out, "{}", replica_text(line))?;
+    }
     for line in &status.listeners {
         writeln!(out, "{}", listener_text(line))?;
     }
@@ -461,6 +506,50 @@ fn note_text(line: &NoteLine) -> String {
     });
     let (to, failing) = (printable(to), failing.unwrap_or_default());
     format!("notes to {to}: {failing}{last}")
+}
+
+fn replica_text(line: &ReplicaLine) -> String {
+    let ReplicaLine {
+        replica,
+        leads,
+        epoch,
+        leader,
+        address,
+        in_sync,
+        ceiling,
+        followers,
+        is_behind,
+        lacks_eligible,
+    } = line;
+    let state = match (leads, leader, address) {
+        (true, _, _) => "LEADS".to_owned(),
+        (false, Some(leader), Some(address)) => {
+            format!("follows {} at {}", printable(leader), printable(address))
+        }
+        (false, Some(one), None) | (false, None, Some(one)) => {
+            format!("follows {}", printable(one))
+        }
+        (false, None, None) => "NO LEADER".to_owned(),
+    };
+    let behind = is_behind.then_some(", BEHIND").unwrap_or_default();
+    let lost = "\n    NOBODY MAY LEAD: the replicas that have every version are away; another one leads ten minutes after the last leader";
+    let lost = lacks_eligible.then_some(lost).unwrap_or_default();
+    let ceiling = ceiling.map(|top| format!(", serials up to {top}"));
+    let (replica, ceiling) = (printable(replica), ceiling.unwrap_or_default());
+    let mut text = format!("replica {replica} {state}{behind}, epoch {epoch}{ceiling}{lost}");
+    if !in_sync.is_empty() {
+        let names: Vec<_> = in_sync.iter().map(|it| printable(it)).collect();
+        text += &format!("\n    in sync: {}", names.join(", "));
+    }
+    for FollowerLine {
+        replica,
+        lag_versions,
+    } in followers
+    {
+        let replica = printable(replica);
+        text += &format!("\n    follower {replica}: lacks {lag_versions} versions");
+    }
+    text
 }
 
 fn listener_text(line: &ListenerLine) -> String {

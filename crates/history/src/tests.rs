@@ -18,8 +18,9 @@ use zone::Step;
 use zone::journal::{Anchored, Damage, Fault};
 
 use super::{
-    HeldLine, HistoryLine, ListenerLine, Noted, OrderLine, OrderText, Output, Past, Question,
-    Request, RestrictionLine, SandboxLine, SecondaryLine, SourceLine, Status, ZoneLine, answer,
+    FollowerLine, HeldLine, HistoryLine, ListenerLine, Noted, OrderLine, OrderText, Output, Past,
+    Question, ReplicaLine, Request, RestrictionLine, SandboxLine, SecondaryLine, SourceLine,
+    Status, ZoneLine, answer,
 };
 
 /// A question to the log of all zones.
@@ -110,6 +111,67 @@ fn late_secondary() -> SecondaryLine {
     }
 }
 
+/// A replica that leads two others.
+fn replica_line() -> ReplicaLine {
+    let follower = |replica: &str, lag_versions| FollowerLine {
+        replica: replica.into(),
+        lag_versions,
+    };
+    ReplicaLine {
+        replica: "a/1".into(),
+        leads: true,
+        epoch: 7,
+        leader: Some("a/1".into()),
+        address: Some("192.0.2.1:5380".into()),
+        in_sync: vec!["a/1".into(), "b/2".into()],
+        ceiling: Some(300),
+        followers: vec![follower("b/2", 0), follower("c/3", 12)],
+        is_behind: false,
+        lacks_eligible: false,
+    }
+}
+
+#[test]
+fn status_of_a_replica_that_follows_says_whom() {
+    let mut past = Fake::new();
+    let said = |past: &mut Fake, line: ReplicaLine| {
+        past.status = Some(Status {
+            version: "9.9".into(),
+            sandbox: None,
+            replica: Some(line),
+            listeners: Vec::new(),
+            zones: Vec::new(),
+            sources: Vec::new(),
+            secondaries: Vec::new(),
+            problems: Vec::new(),
+            notes: Vec::new(),
+        });
+        asked(past, Request::Status, Output::Text).expect("it is answered")
+    };
+    let follows = ReplicaLine {
+        replica: "b/2".into(),
+        leads: false,
+        followers: Vec::new(),
+        is_behind: true,
+        ..replica_line()
+    };
+    let want = "zonewright 9.9\n\
+        replica b/2 follows a/1 at 192.0.2.1:5380, BEHIND, epoch 7, serials up to 300\n    in sync: a/1, b/2\n";
+    assert_eq!(said(&mut past, follows.clone()), want);
+    let alone = ReplicaLine {
+        leader: None,
+        address: None,
+        in_sync: Vec::new(),
+        ceiling: None,
+        is_behind: false,
+        lacks_eligible: true,
+        ..follows
+    };
+    let text = said(&mut past, alone);
+    assert!(text.contains("replica b/2 NO LEADER, epoch 7\n"), "{text}");
+    assert!(text.contains("    NOBODY MAY LEAD: "), "{text}");
+}
+
 #[test]
 fn status_tells_sources_zones_secondaries_and_problems() {
     let mut past = Fake::new();
@@ -121,6 +183,7 @@ fn status_tells_sources_zones_secondaries_and_problems() {
             landlock: restriction(true, Some("ABI 7")),
             seccomp: restriction(false, Some("--no-sandbox")),
         }),
+        replica: Some(replica_line()),
         listeners: listeners(),
         zones: vec![
             zone_line("z.", Some(200), Some(THIRD_MS)),
@@ -139,6 +202,10 @@ fn status_tells_sources_zones_secondaries_and_problems() {
     let want = "\
 zonewright 9.9
 sandbox: landlock in force (ABI 7), seccomp NOT in force (--no-sandbox)
+replica a/1 LEADS, epoch 7, serials up to 300
+    in sync: a/1, b/2
+    follower b/2: lacks 0 versions
+    follower c/3: lacks 12 versions
 listening on 0.0.0.0:53, udp and tcp, dns
 listening on [::]:9153, tcp, http for prometheus, ready
 source shop: STALE since 2026-11-21T14:00:02.000Z (2 Service, 0 EndpointSlice)
@@ -186,6 +253,7 @@ fn security_07_status_says_that_versions_were_dropped_too_early() {
     past.status = Some(Status {
         version: "9.9".into(),
         sandbox: None,
+        replica: None,
         listeners: Vec::new(),
         zones: vec![line],
         sources: Vec::new(),
@@ -249,6 +317,7 @@ fn an_order_says_what_holds_until_when() {
     past.status = Some(Status {
         version: "9.9".into(),
         sandbox: None,
+        replica: None,
         listeners: Vec::new(),
         zones: vec![ZoneLine {
             archive: None,

@@ -27,7 +27,7 @@ pub(crate) fn start(role: &Arc<Role>, me: String, metrics: &HandlerMetrics, task
     };
     tasks.spawn("metrics of a replica", async move {
         loop {
-            if let Some(status) = role.status() {
+            if let Some((_, status)) = role.status() {
                 counts.take(&status);
             }
             tokio::select! {

@@ -143,7 +143,7 @@ impl Member {
             proofs,
         };
         let (driver, handle) = Driver::new(network.join(found, program, orders, reads))?;
-        role.run(handle.clone());
+        role.run(driver.id().clone(), handle.clone());
         let secondaries: Arc<Mutex<Vec<AskedSecondary>>> = Arc::default();
         let around = Surroundings {
             zones,

@@ -3,8 +3,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dns::Serial;
+use history::{FollowerLine, ReplicaLine};
 use replica_links::driver::Handle;
-use replicas::chain::Epoch;
+use replicas::chain::{Epoch, ReplicaId};
 use replicas::status::Status;
 
 /// The role of this replica.
@@ -12,14 +14,14 @@ use replicas::status::Status;
 pub(crate) struct Role {
     /// The epoch in which it leads; 0 while it does not.
     epoch: AtomicU64,
-    /// The replica, once it runs.
-    handle: OnceLock<Handle>,
+    /// The replica and its name, once it runs.
+    handle: OnceLock<(ReplicaId, Handle)>,
 }
 
 impl Role {
     /// The replica runs.
-    pub(crate) fn run(&self, handle: Handle) {
-        let is_first = self.handle.set(handle).is_ok();
+    pub(crate) fn run(&self, me: ReplicaId, handle: Handle) {
+        let is_first = self.handle.set((me, handle)).is_ok();
         debug_assert!(is_first, "a process is one replica");
     }
 
@@ -38,22 +40,43 @@ impl Role {
         Some(Epoch(self.epoch.load(Ordering::SeqCst))).filter(|epoch| epoch.0 > 0)
     }
 
-    /// What the replica shows of itself, once it runs.
-    pub(crate) fn status(&self) -> Option<Status> {
-        self.handle.get().map(Handle::status)
+    /// The replica's name and what it shows of itself, once it runs.
+    pub(crate) fn status(&self) -> Option<(&ReplicaId, Status)> {
+        let (me, handle) = self.handle.get()?;
+        Some((me, handle.status()))
+    }
+
+    /// The line of `status`, once the replica runs.
+    pub(crate) fn line(&self) -> Option<ReplicaLine> {
+        let (me, status) = self.status()?;
+        let follower = |(replica, lag_versions): (&ReplicaId, &u64)| FollowerLine {
+            replica: replica.to_string(),
+            lag_versions: *lag_versions,
+        };
+        Some(ReplicaLine {
+            replica: me.to_string(),
+            leads: status.is_leading,
+            epoch: status.epoch.0,
+            leader: leader(&status),
+            address: Some(status.address).filter(|it| !it.is_empty()),
+            in_sync: status.in_sync.iter().map(ToString::to_string).collect(),
+            ceiling: status.ceiling.common.map(Serial::encode),
+            followers: status.lags.iter().map(follower).collect(),
+            is_behind: status.is_behind,
+            lacks_eligible: status.lacks_eligible,
+        })
     }
 
     /// Why an operator cannot change anything here, while another replica leads.
     pub(crate) fn refusal(&self) -> String {
-        let status = self.status();
-        let leader = status.as_ref().and_then(|it| {
-            let holder = it.holder.as_ref().map(ToString::to_string);
-            let address = Some(it.address.clone()).filter(|it| !it.is_empty());
-            match (holder.filter(|it| !it.is_empty()), address) {
+        let status = self.status().map(|(_, status)| status);
+        let leader = status.and_then(|status| {
+            let address = Some(&status.address).filter(|it| !it.is_empty());
+            match (leader(&status), address) {
                 (None, None) => None,
-                (Some(holder), None) => Some(holder),
+                (Some(leader), None) => Some(leader),
                 (None, Some(address)) => Some(format!("the replica at {address}")),
-                (Some(holder), Some(address)) => Some(format!("{holder} at {address}")),
+                (Some(leader), Some(address)) => Some(format!("{leader} at {address}")),
             }
         });
         match leader {
@@ -61,4 +84,10 @@ impl Role {
             None => "this replica does not lead, and no other one does now: try again".to_owned(),
         }
     }
+}
+
+/// The replica that leads, as far as another one knows.
+fn leader(status: &Status) -> Option<String> {
+    let holder = status.holder.as_ref().map(ToString::to_string);
+    holder.filter(|it| !it.is_empty())
 }
