@@ -190,6 +190,8 @@ fn first_record(
     if answers.iter().any(is_better) {
         return None;
     }
+    // A replica that knows more, but cannot store anything now.
+    let is_loss = answers.iter().any(|it| it.is_ahead_of(own));
     let empty = Record::default();
     let candidate = Candidate {
         record: &empty,
@@ -202,15 +204,17 @@ fn first_record(
         answer.raise(&mut record.ceiling);
         record.epoch = record.epoch.max(answer.vow.epoch.next());
     }
-    record.must_publish = !is_complete;
+    record.must_publish = !is_complete || is_loss;
+    let clock = Serial::decode(now.wall);
     if !is_complete {
         record.epoch.0 += UNKNOWN_EPOCHS;
-        let clock = Serial::decode(now.wall);
         let common = record.ceiling.common.unwrap_or(clock);
         record.ceiling.common = Some(common.later(clock));
     }
     // The first Lease of an installation has nothing to be above of.
     if record.epoch > Epoch(1) {
+        // Whoever led may have lost its disk before anybody else heard of its ceiling.
+        record.ceiling.common.get_or_insert(clock);
         record.ceiling.add(UNKNOWN_CEILING);
     }
     Some(record)
@@ -218,11 +222,13 @@ fn first_record(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use dns::testing::name;
+
     use super::*;
-    use crate::knowledge::Vow;
+    use crate::chain::Tip;
+    use crate::knowledge::{Versions, Vow};
     use crate::lease::{Answer, LeaseEvent};
     use crate::record::Seen;
 
@@ -244,17 +250,69 @@ mod tests {
         }
     }
 
+    /// A replica that has seen this epoch, and that has so many versions of a zone.
+    fn knowledge(replica: &str, epoch: u64, versions: Option<u64>) -> Knowledge {
+        let tip = versions.map(|seq| Tip {
+            seq,
+            serial: Serial::decode(seq as u32),
+            ..Tip::NONE
+        });
+        let zone = tip.map(|tip| {
+            let versions = Versions {
+                announced: tip,
+                newest: tip,
+            };
+            (name("a."), versions)
+        });
+        Knowledge {
+            replica: ReplicaId::from(replica),
+            vow: Vow {
+                epoch: Epoch(epoch),
+                ..Vow::default()
+            },
+            zones: zone.into_iter().collect(),
+            is_store_ok: true,
+            is_leading: false,
+        }
+    }
+
+    #[test]
+    fn a_replica_that_knows_more_but_stores_nothing_makes_the_claim_a_loss() {
+        let (settings, own) = (Settings::default(), knowledge("a", 0, None));
+        let lease = Lease::new(own.replica.clone(), settings.clone());
+        let claim = |answer: Knowledge| {
+            first_record(&view(&lease, &own, &settings), &[answer], true, at(10))
+        };
+        let other = knowledge("b", 0, Some(4));
+        assert_eq!(claim(other.clone()), None, "it may lead itself");
+        let full = Knowledge {
+            is_store_ok: false,
+            ..other
+        };
+        assert!(claim(full).is_some_and(|record| record.must_publish));
+        let empty = claim(knowledge("b", 0, None));
+        assert!(empty.is_some_and(|record| !record.must_publish));
+    }
+
+    #[test]
+    fn after_an_unknown_leader_serials_begin_a_day_above_the_clock() {
+        let (settings, own) = (Settings::default(), knowledge("a", 0, None));
+        let lease = Lease::new(own.replica.clone(), settings.clone());
+        let ceiling = |answer: Knowledge| {
+            let view = view(&lease, &own, &settings);
+            let record = first_record(&view, &[answer], true, at(10));
+            record.expect("nobody knows more").ceiling.common
+        };
+        assert_eq!(ceiling(knowledge("b", 0, None)), None, "nobody has led");
+        let above = Serial::decode(at(10).wall + UNKNOWN_CEILING);
+        assert_eq!(ceiling(knowledge("b", 1, None)), Some(above));
+    }
+
     /// What another Lease led to says nothing of this one: it may have been held, and be deleted.
     #[test]
     fn answers_about_a_blank_lease_are_for_that_one_alone() {
         let settings = Settings::default();
-        let knowledge = Knowledge {
-            replica: ReplicaId::from("a"),
-            vow: Vow::default(),
-            zones: BTreeMap::new(),
-            is_store_ok: true,
-            is_leading: false,
-        };
+        let knowledge = knowledge("a", 0, None);
         let blank = |uid: &str, version: &str| Seen {
             uid: uid.to_owned(),
             version: version.to_owned(),

@@ -122,7 +122,7 @@ pub fn newest_of(chains: &Chains, max: usize) -> std::collections::BTreeMap<dns:
 pub enum Greeted {
     /// Nobody knows more.
     Well,
-    /// Another replica has seen a higher epoch.
+    /// Another replica has seen this higher epoch, or leads in the same one.
     HigherEpoch(crate::chain::Epoch),
     /// These have announced versions that this replica lacks.
     Behind(BTreeSet<ReplicaId>),
@@ -134,10 +134,47 @@ pub fn judge(own: &Knowledge, epoch: crate::chain::Epoch, answers: &[Knowledge])
     let is_better = |it: &&Knowledge| it.is_store_ok && it.is_ahead_of(own);
     let better = answers.iter().filter(is_better);
     let better: BTreeSet<ReplicaId> = better.map(|it| it.replica.clone()).collect();
+    // An API server that was restored from a backup gives an epoch away twice.
+    let leads_too = |it: &Knowledge| it.is_leading && it.vow.epoch == epoch;
+    if answers.iter().any(leads_too) {
+        return Greeted::HigherEpoch(epoch);
+    }
     let highest = answers.iter().map(|it| it.vow.epoch).max();
     match highest {
         _ if !better.is_empty() => Greeted::Behind(better),
         Some(highest) if highest > epoch => Greeted::HigherEpoch(highest),
         Some(_) | None => Greeted::Well,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::chain::Epoch;
+    use crate::knowledge::Vow;
+
+    /// The API server was restored from a backup: its Lease has forgotten who leads.
+    #[test]
+    fn an_epoch_in_which_another_replica_leads_is_given_up() {
+        let knowledge = |replica: &str, is_leading| Knowledge {
+            replica: ReplicaId::from(replica),
+            vow: Vow {
+                epoch: Epoch(2),
+                ..Vow::default()
+            },
+            zones: BTreeMap::new(),
+            is_store_ok: true,
+            is_leading,
+        };
+        let own = knowledge("a", false);
+        let judged = |other| judge(&own, Epoch(2), &[other]);
+        assert_eq!(judged(knowledge("b", false)), Greeted::Well);
+        assert_eq!(judged(knowledge("b", true)), Greeted::HigherEpoch(Epoch(2)));
+        assert_eq!(
+            judge(&own, Epoch(3), &[knowledge("b", true)]),
+            Greeted::Well
+        );
     }
 }

@@ -427,9 +427,14 @@ impl Replica {
 
     /// Another replica has a higher epoch: a term of a lower one is over.
     fn outranked(&mut self, epoch: Epoch, now: Boottime) {
-        if self.term.as_ref().is_some_and(|it| it.epoch < epoch)
-            && !self.settings.lacks(Fault::LowerEpoch)
-        {
+        if self.term.as_ref().is_some_and(|it| it.epoch < epoch) {
+            self.give_way(epoch, now);
+        }
+    }
+
+    /// Ends the term. The next one is above this epoch.
+    fn give_way(&mut self, epoch: Epoch, now: Boottime) {
+        if !self.settings.lacks(Fault::LowerEpoch) {
             self.lease.surrender();
             self.end_term(Loss::Taken, now);
             self.vow(epoch);
@@ -514,7 +519,7 @@ impl Replica {
         match judge(&term.before, term.epoch, answers) {
             Greeted::Well => self.prove(now.boot),
             Greeted::Behind(better) => term.phase = Phase::Yielding(better),
-            Greeted::HigherEpoch(epoch) => self.outranked(epoch, now.boot),
+            Greeted::HigherEpoch(epoch) => self.give_way(epoch, now.boot),
         }
     }
 

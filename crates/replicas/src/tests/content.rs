@@ -74,13 +74,13 @@ impl Stored {
         }
     }
 
-    /// What a step holds.
+    /// What a step holds. A step that lacks parts is not sound.
     pub(super) fn of_step(step: &Step) -> Self {
-        let fact = step.payload[..8].try_into().expect("a step has its fact");
+        let fact = step.payload.first_chunk();
         Self {
             tip: step.tip,
             previous: step.previous,
-            fact: u64::from_le_bytes(fact),
+            fact: fact.map_or(u64::MAX, |fact| u64::from_le_bytes(*fact)),
         }
     }
 }
