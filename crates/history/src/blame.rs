@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::{Archived, StepCache, Topic};
 
+use crate::doubts::LOST;
 use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
@@ -50,7 +51,7 @@ pub(super) fn write(
         writeln!(out, "; {zone} serial {serial} of {time}")?;
         asked.write_doubt(';', out)?;
     }
-    let remark = undone(past, zone, seq, reasons.iter().map(Option::as_ref));
+    let remarks = younger(past, zone, seq, reasons.iter().map(Option::as_ref))?;
     let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {
         let text = RecordText(record.view()).to_string();
@@ -63,25 +64,32 @@ pub(super) fn write(
             }
         }
     }
-    match remark {
-        Some(remark) => Ok(remark.write(zone, output, out)?),
-        None => Ok(()),
+    for remark in remarks {
+        remark.write(zone, output, out)?;
     }
+    Ok(())
 }
 
-/// Says that records of a version may be younger than their reasons: a removal and the addition after it do not show within
-/// condensed versions.
-fn undone<'a>(
+/// Says where records of a version may be younger than their reasons: a removal and the addition after it do not show within
+/// condensed versions, nor within versions that may be lost.
+fn younger<'a>(
     past: &dyn Past,
     zone: &Name,
     seq: u64,
     reasons: impl Iterator<Item = Option<&'a Reason>>,
-) -> Option<Remark> {
+) -> Result<Vec<Remark>, AuditError> {
     let earliest = reasons.map(|reason| reason.map_or(0, |reason| reason.step.seq));
-    let earliest = earliest.min()?;
+    let Some(earliest) = earliest.min() else {
+        return Ok(Vec::new());
+    };
+    let is_later = |at: u64| earliest < at && at <= seq;
     let archived = past.archived(zone);
-    let later = recorded(&archived).filter(|entry| earliest < entry.seq && entry.seq <= seq);
-    Remark::condensed(zone, later)
+    let later = recorded(&archived).filter(|entry| is_later(entry.seq));
+    let mut remarks = Vec::from_iter(Remark::condensed(zone, later));
+    let acts = past.acts(zone, 0)?.all;
+    let lost = { acts.iter() }.filter(|act| act.what == LOST && act.seq.is_some_and(is_later));
+    remarks.extend(lost.map(|act| Remark::lost(zone, act)));
+    Ok(remarks)
 }
 
 /// The step that added a record, or removed it.
@@ -133,15 +141,15 @@ pub(super) fn since(
     zone: &Name,
     seq: u64,
     records: &[Record],
-) -> Result<(Vec<Since>, Option<Remark>), AuditError> {
+) -> Result<(Vec<Since>, Vec<Remark>), AuditError> {
     let begins = recorded_since(past, zone)?;
     let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
-    let remark = undone(past, zone, seq, reasons.iter().map(Option::as_ref));
+    let remarks = younger(past, zone, seq, reasons.iter().map(Option::as_ref))?;
     let since = |reason| Since {
         reason,
         begins: begins.clone(),
     };
-    Ok((reasons.into_iter().map(since).collect(), remark))
+    Ok((reasons.into_iter().map(since).collect(), remarks))
 }
 
 /// The reason of a record, or the start of the history if the reason is older.

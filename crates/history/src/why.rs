@@ -58,11 +58,12 @@ pub(super) fn write(
     let view = View::new(&block.zones, &question, !block.after.is_empty(), false);
     let found = find(&block, reasons, &view, &question);
     let (zone, version) = (view.zone().map(|zone| zone.apex()), view.version());
-    let (causes, remark) = match (zone, version) {
+    let (causes, remarks) = match (zone, version) {
         (Some(zone), Some(version)) => blame::since(past, zone, version.seq, &found.records)?,
-        (_, _) => (Vec::new(), None),
+        (_, _) => (Vec::new(), Vec::new()),
     };
-    let remark = zone.zip(remark);
+    let remarks = zone.map(|zone| remarks.iter().map(move |remark| (zone, remark)));
+    let remarks = remarks.into_iter().flatten();
     if output == Output::Json {
         let records: Vec<Value> = found
             .records
@@ -77,7 +78,7 @@ pub(super) fn write(
             .iter()
             .map(|reason| json!({ "code": reason.code, "text": reason.text }))
             .collect();
-        let remark = remark.map(|(zone, remark)| remark.json(zone));
+        let remarks: Vec<Value> = remarks.map(|(zone, remark)| remark.json(zone)).collect();
         let answer = json!({
             "schema": SCHEMA,
             "name": name.to_string(),
@@ -88,7 +89,7 @@ pub(super) fn write(
             "serial": version.map(|version| version.serial.encode()),
             "records": records,
             "reasons": reasons,
-            "remarks": Vec::from_iter(remark),
+            "remarks": remarks,
         });
         return Ok(writeln!(out, "{answer}")?);
     }
@@ -97,7 +98,7 @@ pub(super) fn write(
         writeln!(out, "{}", RecordText(record.view()))?;
         since.write_text(out)?;
     }
-    if let Some((zone, remark)) = remark {
+    for (zone, remark) in remarks {
         remark.write(zone, output, out)?;
     }
     for reason in &found.reasons {

@@ -115,3 +115,19 @@ fn what_may_be_lost_is_not_answered_as_if_it_had_not_been() {
         "{said}"
     );
 }
+
+#[test]
+fn a_record_whose_cause_is_older_than_what_may_be_lost_may_be_younger() {
+    let mut past = Fake::new();
+    past.acts = vec![act(1, THIRD_MS, "lost", LOST)];
+    let remarks = |seq: u64| {
+        let web = list(&[("web.z.", 2, 0)]);
+        let records: Vec<_> = web.iter().map(|rr| rr.to_record()).collect();
+        let (_, remarks) = crate::blame::since(&past, &name("z."), seq, &records).unwrap();
+        let texts = remarks.into_iter().map(|remark| remark.text);
+        texts.collect::<Vec<_>>()
+    };
+    let text = format!("of z. not all versions before 2026-11-21T14:00:02.000Z are known: {LOST}");
+    assert_eq!(remarks(3), [text]);
+    assert!(remarks(2).is_empty(), "it was known then");
+}

@@ -308,7 +308,7 @@ fn blame_and_why_say_that_a_record_may_be_younger_where_later_versions_are_conde
     let records: Vec<_> = old.iter().map(|rr| rr.to_record()).collect();
     for (seq, is_remarked) in [(1, false), (4, true)] {
         let found = crate::blame::since(&past, &name("z."), seq, &records);
-        let remark = found.unwrap().1.map(|remark| remark.text);
+        let remark = found.unwrap().1.pop().map(|remark| remark.text);
         assert_eq!(remark.as_deref(), is_remarked.then_some(text));
     }
 }
