@@ -251,10 +251,10 @@ mod tests {
     }
 
     /// A replica that has seen this epoch, and that has so many versions of a zone.
-    fn knowledge(replica: &str, epoch: u64, versions: Option<u64>) -> Knowledge {
+    fn knowledge(replica: &str, epoch: u64, versions: Option<u32>) -> Knowledge {
         let tip = versions.map(|seq| Tip {
-            seq,
-            serial: Serial::decode(seq as u32),
+            seq: seq.into(),
+            serial: Serial::decode(seq),
             ..Tip::NONE
         });
         let zone = tip.map(|tip| {
