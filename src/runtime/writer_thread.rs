@@ -304,9 +304,12 @@ pub(crate) fn open(state: &Path, clock: &Arc<dyn Clock>) -> anyhow::Result<(Jour
     let wall = Arc::clone(clock);
     let (mut journal, report) = Journal::open(state, Arc::new(move || millis(wall.wall())))?;
     journal.set_objects(Arc::new(Stores::new()));
+    // They are told also where the store cannot begin.
+    for note in &report.notes {
+        tracing::warn!("{note}");
+    }
     let is_copy = journal.is_copy()?;
-    let begun = journal.begin()?;
-    for note in report.notes.iter().chain(&begun) {
+    for note in journal.begin()? {
         tracing::warn!("{note}");
     }
     Ok((journal, is_copy))

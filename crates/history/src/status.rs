@@ -532,7 +532,7 @@ fn replica_text(line: &ReplicaLine) -> String {
         (false, None, None) => "NO LEADER".to_owned(),
     };
     let behind = is_behind.then_some(", BEHIND").unwrap_or_default();
-    let lost = "\n    NOBODY MAY LEAD: the replicas that have every version are away; another one leads ten minutes after the last leader";
+    let lost = "\n    NOBODY MAY LEAD: the replicas that have every version are away; if none comes back, another one leads after some minutes";
     let lost = lacks_eligible.then_some(lost).unwrap_or_default();
     let ceiling = ceiling.map(|top| format!(", serials up to {top}"));
     let (replica, ceiling) = (printable(replica), ceiling.unwrap_or_default());

@@ -111,6 +111,21 @@ fn late_secondary() -> SecondaryLine {
     }
 }
 
+/// The status of a server of which nothing is said.
+fn no_status() -> Status {
+    Status {
+        version: "9.9".into(),
+        sandbox: None,
+        replica: None,
+        listeners: Vec::new(),
+        zones: Vec::new(),
+        sources: Vec::new(),
+        secondaries: Vec::new(),
+        problems: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
 /// A replica that leads two others.
 fn replica_line() -> ReplicaLine {
     let follower = |replica: &str, lag_versions| FollowerLine {
@@ -136,15 +151,8 @@ fn status_of_a_replica_that_follows_says_whom() {
     let mut past = Fake::new();
     let said = |past: &mut Fake, line: ReplicaLine| {
         past.status = Some(Status {
-            version: "9.9".into(),
-            sandbox: None,
             replica: Some(line),
-            listeners: Vec::new(),
-            zones: Vec::new(),
-            sources: Vec::new(),
-            secondaries: Vec::new(),
-            problems: Vec::new(),
-            notes: Vec::new(),
+            ..no_status()
         });
         asked(past, Request::Status, Output::Text).expect("it is answered")
     };
@@ -251,15 +259,8 @@ fn security_07_status_says_that_versions_were_dropped_too_early() {
     let history = line.history.as_mut().unwrap();
     (history.dropped_early, history.dropped_early_ms) = (50, Some(THIRD_MS));
     past.status = Some(Status {
-        version: "9.9".into(),
-        sandbox: None,
-        replica: None,
-        listeners: Vec::new(),
         zones: vec![line],
-        sources: Vec::new(),
-        secondaries: Vec::new(),
-        problems: Vec::new(),
-        notes: Vec::new(),
+        ..no_status()
     });
     let said = asked(&past, Request::Status, Output::Text).unwrap();
     let short = "HISTORY SHORT: 50 versions younger than `keep` were dropped since the start, the last at 2026-11-21T14:00:02.000Z";
@@ -315,10 +316,6 @@ fn an_order_says_what_holds_until_when() {
     );
     let mut past = Fake::new();
     past.status = Some(Status {
-        version: "9.9".into(),
-        sandbox: None,
-        replica: None,
-        listeners: Vec::new(),
         zones: vec![ZoneLine {
             archive: None,
             zone: "z.".into(),
@@ -338,10 +335,7 @@ fn an_order_says_what_holds_until_when() {
                 by: "uid 7".into(),
             }),
         }],
-        sources: Vec::new(),
-        secondaries: Vec::new(),
-        problems: Vec::new(),
-        notes: Vec::new(),
+        ..no_status()
     });
     let ends = "    this ends the rollback to serial 101 until 2026-11-21T15:00:02.000Z by uid 7\n";
     let frozen = ordered(&past, "z", OrderText::Freeze { time: None }, Output::Text);

@@ -58,12 +58,12 @@ pub(super) fn write(
     let view = View::new(&block.zones, &question, !block.after.is_empty(), false);
     let found = find(&block, reasons, &view, &question);
     let (zone, version) = (view.zone().map(|zone| zone.apex()), view.version());
-    let (causes, remarks) = match (zone, version) {
+    let (causes, found_remarks) = match (zone, version) {
         (Some(zone), Some(version)) => blame::since(past, zone, version.seq, &found.records)?,
         (_, _) => (Vec::new(), Vec::new()),
     };
-    let remarks = zone.map(|zone| remarks.iter().map(move |remark| (zone, remark)));
-    let remarks = remarks.into_iter().flatten();
+    let remarks = zone.into_iter();
+    let remarks = remarks.flat_map(|zone| found_remarks.iter().map(move |remark| (zone, remark)));
     if output == Output::Json {
         let records: Vec<Value> = found
             .records

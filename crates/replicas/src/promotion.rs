@@ -131,14 +131,14 @@ pub enum Greeted {
 /// Judges the answers by what this replica knew before it took the Lease.
 #[must_use]
 pub fn judge(own: &Knowledge, epoch: crate::chain::Epoch, answers: &[Knowledge]) -> Greeted {
-    let is_better = |it: &&Knowledge| it.is_store_ok && it.is_ahead_of(own);
-    let better = answers.iter().filter(is_better);
-    let better: BTreeSet<ReplicaId> = better.map(|it| it.replica.clone()).collect();
     // An API server that was restored from a backup gives an epoch away twice.
     let leads_too = |it: &Knowledge| it.is_leading && it.vow.epoch == epoch;
     if answers.iter().any(leads_too) {
         return Greeted::HigherEpoch(epoch);
     }
+    let is_better = |it: &&Knowledge| it.is_store_ok && it.is_ahead_of(own);
+    let better = answers.iter().filter(is_better);
+    let better: BTreeSet<ReplicaId> = better.map(|it| it.replica.clone()).collect();
     let highest = answers.iter().map(|it| it.vow.epoch).max();
     match highest {
         _ if !better.is_empty() => Greeted::Behind(better),

@@ -17,18 +17,17 @@ use crate::runtime::replicas::role::Role;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Counts for as long as the process runs.
-pub(crate) fn start(role: &Arc<Role>, me: String, metrics: &HandlerMetrics, tasks: &mut Tasks) {
+pub(crate) fn start(role: &Arc<Role>, metrics: &HandlerMetrics, tasks: &mut Tasks) {
     let (role, cancel) = (Arc::clone(role), tasks.cancel().clone());
     let mut counts = Counts {
-        me,
         metrics: metrics.clone(),
         before: (0, 0, 0, 0),
         followers: BTreeSet::new(),
     };
     tasks.spawn("metrics of a replica", async move {
         loop {
-            if let Some((_, status)) = role.status() {
-                counts.take(&status);
+            if let Some((me, status)) = role.status() {
+                counts.take(me, &status);
             }
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
@@ -40,7 +39,6 @@ pub(crate) fn start(role: &Arc<Role>, me: String, metrics: &HandlerMetrics, task
 
 /// The counts of one replica.
 struct Counts {
-    me: String,
     metrics: HandlerMetrics,
     /// What was counted: terms, renewals, failed calls, refused frames.
     before: (u64, u64, u64, u64),
@@ -50,8 +48,8 @@ struct Counts {
 
 impl Counts {
     /// Takes what the replica shows.
-    fn take(&mut self, status: &Status) {
-        let own = || vec![("replica", self.me.clone())];
+    fn take(&mut self, me: &ReplicaId, status: &Status) {
+        let own = || vec![("replica", me.to_string())];
         #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53")]
         let number = |value: u64| value as f64;
         for (metric, value) in [

@@ -154,7 +154,7 @@ impl Member {
             secondaries: Arc::clone(&secondaries),
         };
         start(around, handle.clone(), all_wanted, all_proofs, tasks);
-        counts::start(&role, driver.id().to_string(), handlers, tasks);
+        counts::start(&role, handlers, tasks);
         run(driver, &disk.outcomes, tasks);
         let side = disk.for_writer(handle.clone(), publisher, reader, &role);
         let member = Self {
