@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares what people read in an export of zonewright with the bytes that are hashed: python3 verify-texts.py FOLDER
+"""Checks what is beside the hashed bytes in an export of zonewright: python3 verify-texts.py FOLDER [PUBLIC-KEY.pem]
 
-verify-export.py checks the hashes, which are of `wire`, `soa`, `timeMs` and `causes`. This checks the rest of each line: `record` against
-`wire`, `time` against `timeMs`, `serial` and `zone` against `soa`, that there is no other field, and that nothing is written in a form in which
-two readers could see two things; and of the manifest what it says of the newest versions. Exit code 1 names the first line that is not so."""
-import collections, datetime, ipaddress, json, pathlib, re, struct, sys
+FOLDER is what `zonewright export --history --to FOLDER` wrote. verify-export.py checks the hashes, which are of `wire`, `soa`, `timeMs` and
+`causes`. This checks the manifest: its signature (by openssl, if a key is given), size and SHA-256 of each file, and what it says of the newest
+versions. And the rest of each line: `record` against `wire`, `time` against `timeMs`, `serial` and `zone` against `soa`, that there is no other field,
+and that nothing is written in a form in which two readers could see two things. Exit code 1 names the first file or line that is not so."""
+import collections, datetime, hashlib, ipaddress, json, pathlib, re, struct, subprocess, sys
 
 class Fault(Exception): pass
 
@@ -80,23 +81,32 @@ def check_history(lines, entry, others):
     need([entry[field] for field in NEWEST] == [last[field] for field in NEWEST], "the manifest says another newest version")
     need(entry["versions"] == last["version"] - zone["after"], "the manifest says another number of versions")
 
-def main(folder):
+def main(folder, key=None):
     folder, name = pathlib.Path(folder), "manifest.json"
     try:
         text = (folder / name).read_bytes()
         manifest = json.loads(text)
+        signature = folder / f"{name}.sig"
+        openssl = ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", key, "-in", folder / name, "-sigfile", signature]
+        need(not key or signature.exists(), f"{signature.name} is not there")
+        need(not key or subprocess.run(openssl, capture_output=True).returncode == 0, f"{signature.name} is not its signature with {key}")
         again = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         need(again.encode() == text and manifest["form"] == "zonewright export 1"
              and manifest["time"] == stamp(manifest["timeMs"]), "it is not written as it was exported")
         for entry in manifest["files"]:
             name, others = pathlib.PurePath(entry["file"]).name, collections.Counter()
             need(name == entry["file"], "it is in another folder")
-            *lines, end = (folder / name).read_bytes().split(b"\n")
+            text = (folder / name).read_bytes()
+            said = len(text) == entry["bytes"] and hashlib.sha256(text).hexdigest() == entry["sha256"]
+            need(said, "its size or its SHA-256 is not the one of the manifest")
+            *lines, end = text.split(b"\n")
             need(not end, "its last line does not end as it was written")
             check_history(lines, entry, others)
             print(f"{name}: the texts of {len(lines)} lines are those of their bytes")
             if others: print(f"{name}: of {sum(others.values())} records only the wire form is checked, not the text: types "
                              + ", ".join(f"TYPE{kind}" for kind in sorted(others)))
+        for name in {path.name for path in folder.glob("*.ndjson")} - {entry["file"] for entry in manifest["files"]}:
+            need((folder / name).read_bytes().startswith(b'{"note":'), "the manifest does not name it")
     except (Fault, OSError) as error:
         sys.exit(f"{folder / name}: {error}")
     except KeyError as error:
@@ -104,4 +114,6 @@ def main(folder):
     except Exception as error:  # whatever a changed file leads to, it is that file's fault
         sys.exit(f"{folder / name}: it is not as it was exported: {error}")
 
-if __name__ == "__main__": main(sys.argv[1]) if len(sys.argv) == 2 else sys.exit(__doc__)
+    print(f"{folder / 'manifest.json'}: good; {'signed with this key' if key else 'the signature was not checked: add PUBLIC-KEY.pem'}")
+
+if __name__ == "__main__": main(*sys.argv[1:]) if len(sys.argv) in (2, 3) else sys.exit(__doc__)

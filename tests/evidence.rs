@@ -39,19 +39,20 @@ const SIGNED: [&str; 8] = [
     "out",
 ];
 
-/// The checker of the hashes of an export, without the program.
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
-/// The one of its texts.
+/// The checker of the hashes of an exported history, without the program.
+const HASHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.py");
+/// The one of its manifest and its texts.
 const TEXTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-texts.py");
+
+/// Runs a program in Python, with -O, where an `assert` would check nothing.
+fn python(site: &Site, args: &[&str]) -> Output {
+    let args = [&["-O"][..], args].concat();
+    run(site, &needs::program("python3"), &args)
+}
 
 /// The three checkers of an export: their names, and what each says.
 fn checked(site: &Site) -> [(&'static str, Output); 3] {
-    // With -O, where an `assert` would check nothing.
-    let python = run(
-        site,
-        &needs::program("python3"),
-        &["-O", SCRIPT, "out", "public.pem"],
-    );
+    let python = python(site, &[TEXTS, "out", "public.pem"]);
     let ours = ["verify", "out/manifest.json", "--key", "public.pem"];
     let openssl = [
         "pkeyutl",
@@ -649,21 +650,13 @@ fn a_folder_is_verified_as_its_manifest_and_other_folders_get_the_right_command(
 }
 
 #[test]
-fn the_python_checker_says_what_is_wrong_in_words() {
+fn the_python_checkers_say_what_is_wrong_in_words() {
     if needs::lacks(&["openssl"]) {
         return;
     }
     let site = with_history(3);
     make_keys(&site);
     site.ask(&SIGNED);
-    let check = |args: &[&str]| {
-        let output = run(
-            &site,
-            &needs::program("python3"),
-            &[&[SCRIPT][..], args].concat(),
-        );
-        (output.status.code(), said(&output))
-    };
     make_other_key(&site);
     for (args, code, want) in [
         (
@@ -672,22 +665,163 @@ fn the_python_checker_says_what_is_wrong_in_words() {
             "the signature was not checked: add PUBLIC-KEY.pem",
         ),
         (&["out", "public.pem"], 0, "signed with this key"),
-        (&["state"], 1, "state/manifest.json: not as it was exported"),
+        (&["state"], 1, "state/manifest.json: "),
         (
             &["out", "other.pem"],
             1,
-            "manifest.json.sig is not there, or it is not its signature with other.pem",
+            "manifest.json.sig is not its signature with other.pem",
         ),
         (
             &["out", "public.pem", "other.pem"],
             1,
-            "verify-export.py FOLDER",
+            "verify-texts.py FOLDER",
         ),
     ] {
-        let (found, text) = check(args);
-        assert_eq!(found, Some(code), "{args:?}: {text}");
+        let output = python(&site, &[&[TEXTS][..], args].concat());
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
         assert!(text.contains(want), "{args:?}: {text}");
     }
+    site.write("out/another.ndjson", "{}\n");
+    let output = python(&site, &[TEXTS, "out"]);
+    let want = "another.ndjson: the manifest does not name it";
+    assert!(said(&output).contains(want), "{}", said(&output));
+    assert_eq!(python(&site, &[HASHES]).status.code(), Some(1));
+}
+
+/// The program of fifty lines finds each change of what is hashed, without the manifest.
+#[test]
+fn the_python_checker_finds_a_change_of_the_hashed_bytes() {
+    let site = with_history(3);
+    site.ask(&["export", "cluster.local", "--history", "--to", "out"]);
+    let file = "out/cluster.local.ndjson";
+    let good = fs::read_to_string(site.path(file)).expect("it was written");
+    let hashes = || {
+        let output = python(&site, &[HASHES, file]);
+        (output.status.code(), said(&output))
+    };
+    let (code, text) = hashes();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.starts_with(&format!("{file}: good; newest version ")),
+        "{text}"
+    );
+    let with = |at: &str, to: &str| {
+        let changed = good.replacen(at, to, 1);
+        assert_ne!(changed, good, "{at}");
+        changed
+    };
+    let lines: Vec<&str> = good.lines().collect();
+    let without = |at: usize| {
+        let kept: Vec<&str> = [&lines[..at], &lines[at + 1..]].concat();
+        kept.join("\n")
+    };
+    let first = lines
+        .iter()
+        .position(|line| line.contains("\"previousHash\""));
+    let first = first.expect("there is a version");
+    let changed = "changed, its hash is another";
+    for (what, text, want) in [
+        ("timeMs", with("\"timeMs\":1", "\"timeMs\":2"), changed),
+        ("a cause", with("\"verb\":\"", "\"verb\":\"x"), changed),
+        ("an object", with("\"name\":\"", "\"name\":\"x"), changed),
+        ("no hash", with("\"hash\":\"", "\"hash\":\"00"), changed),
+        (
+            "recordsBefore",
+            with("\"recordsBefore\":", "\"recordsBefore\":9"),
+            "from before the oldest version",
+        ),
+        (
+            "a version",
+            without(first + 1),
+            "a version is missing before it",
+        ),
+        (
+            "the first version",
+            without(first),
+            "a version is missing before it",
+        ),
+        (
+            "all versions",
+            lines[..first].join("\n"),
+            "the records are others",
+        ),
+        (
+            "a cut line",
+            good[..good.len() - 9].to_owned(),
+            "not as it was exported",
+        ),
+    ] {
+        site.write(file, &text);
+        let (code, text) = hashes();
+        assert_eq!(code, Some(1), "{what}: {text}");
+        assert!(text.contains(file) && text.contains(want), "{what}: {text}");
+    }
+}
+
+/// A copy of a state folder knows nothing of what came after it was made: neither before it is started, nor in an export of its
+/// history afterwards.
+#[test]
+fn a_copy_of_the_state_folder_says_what_is_not_known_in_it() {
+    let (site, serials) = with_serials(7);
+    let copied = Command::new("cp")
+        .args(["-r", "state", "copy"])
+        .current_dir(site.path(""))
+        .status();
+    assert!(copied.expect("it can be run").success());
+    let asked = |args: &[&str]| {
+        let output = site.run(&[args, &["--state", "copy"]].concat());
+        (output.status.code(), said(&output))
+    };
+    let newest = serials.last().expect("there are some");
+    let doubt = format!(
+        "it is not known whether versions after serial {newest} were announced: the state folder is a copy"
+    );
+    for at in ["cluster.local", "cluster.local@now"] {
+        let (code, text) = asked(&["show", at]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(
+            text.contains(&format!(
+                "; one of them may have been current then: {doubt}"
+            )),
+            "{text}"
+        );
+    }
+    let (code, text) = asked(&["show", &format!("cluster.local@{newest}")]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("not known"), "it was published: {text}");
+    let (code, text) = asked(&["show", &format!("cluster.local@{}", newest + 1)]);
+    assert_eq!(code, Some(3), "{text}");
+    let never = ["log", "cluster.local", "--name", "never.cluster.local"];
+    let (code, text) = asked(&never);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains(&doubt), "{text}");
+    // The original has no doubts.
+    let output = site.run(&[&never[..], &["--state", "state"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = site.run(&["show", "cluster.local", "--state", "state"]);
+    assert!(!said(&output).contains("not known"), "{}", said(&output));
+    // The copy is put in its place and started.
+    fs::remove_dir_all(site.path("state")).expect("it is there");
+    fs::rename(site.path("copy"), site.path("state")).expect("it can be moved");
+    let mut server = site.start_answering();
+    site.manifest(
+        "late.yaml",
+        &crate::support::product::cluster_ip("late", 90, 80),
+    );
+    site.new_serial(&mut server, "cluster.local.", *newest);
+    server.terminate(START);
+    let zones = ["cluster.local", "96.10.in-addr.arpa"];
+    let output = site.run(&[&["export"], &zones[..], &["--history", "--to", "out"]].concat());
+    assert!(said(&output).contains("NOT KNOWN"), "{}", said(&output));
+    let (code, text) = verified(&site, &["out"]);
+    assert_eq!(code, Some(3), "{text}");
+    let want = "not all of the history of 96.10.in-addr.arpa., cluster.local. is known";
+    assert!(text.contains(want), "{text}");
+    let output = python(&site, &[HASHES, "out/cluster.local.ndjson"]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let want = format!("versions after serial {newest} may be lost");
+    assert!(said(&output).contains(&want), "{}", said(&output));
 }
 
 /// An export of a history, and what the Python checker says once its text was changed and the manifest made to fit.
@@ -712,8 +846,7 @@ impl Forged {
     }
 
     fn check(&self) -> (Option<i32>, String) {
-        let python = needs::program("python3");
-        let output = run(&self.site, &python, &["-O", TEXTS, "out"]);
+        let output = python(&self.site, &[TEXTS, "out"]);
         (output.status.code(), said(&output))
     }
 

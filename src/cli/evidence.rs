@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use dns::Name;
 use history::{
     Anchors, AuditError, FileEntry, FileVerdict, Manifest, NOT_NAMED, Noted, Output, check_history,
     write_file_verdict,
@@ -450,8 +451,10 @@ fn unwritten(error: io::Error) -> Failure {
 struct Found {
     /// The files that are not as they were written.
     broken: Vec<String>,
-    /// A hash that no version has, or what else is not known.
-    not_known: Option<AuditError>,
+    /// A hash that no version has.
+    not_anchored: Option<AuditError>,
+    /// The zones that are not known whole.
+    not_known: Vec<Name>,
 }
 
 impl Found {
@@ -459,9 +462,8 @@ impl Found {
     fn take_in(&mut self, file: String, written: Result<(), AuditError>) -> Result<(), Failure> {
         match written {
             Err(AuditError::BrokenFile(_)) => self.broken.push(file),
-            Err(error @ (AuditError::NotAnchored { .. } | AuditError::NotAllKnown(_))) => {
-                self.not_known = Some(error);
-            }
+            Err(error @ AuditError::NotAnchored { .. }) => self.not_anchored = Some(error),
+            Err(AuditError::NotAllKnown(zones)) => self.not_known.extend(zones),
             done => done.map_err(refused)?,
         }
         Ok(())
@@ -476,7 +478,9 @@ impl Found {
         if let Some(what) = other_key {
             return Err(Failure::running(what));
         }
-        self.not_known.map_or(Ok(()), |error| Err(refused(error)))
+        let zones = Some(self.not_known).filter(|zones| !zones.is_empty());
+        let not_known = self.not_anchored.or(zones.map(AuditError::NotAllKnown));
+        not_known.map_or(Ok(()), |error| Err(refused(error)))
     }
 }
 

@@ -28,6 +28,19 @@ pub(crate) struct Stored {
     _copy: Option<StateCopy>,
 }
 
+impl Stored {
+    fn of(mut past: StoredPast, files: StateFiles, copy: Option<StateCopy>) -> Self {
+        if files.is_not_known() {
+            past.be_unsure();
+        }
+        Self {
+            past,
+            files,
+            _copy: copy,
+        }
+    }
+}
+
 /// Opens the store of a server that does not run; another command that reads it is waited for. With `read_only` a copy
 /// is opened.
 pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failure> {
@@ -37,21 +50,13 @@ pub(crate) fn stored_past(state: &Path, read_only: bool) -> Result<Stored, Failu
             // The marks of a copied file are not those of the file, so the files themselves are checked.
             StateCopy::of(state, files_of).and_then(|(copy, files)| {
                 let past = StoredPast::open(copy.path(), "in the copy: ");
-                Ok(Stored {
-                    past: past.map_err(|error| error.about(copy.path(), state))?,
-                    files,
-                    _copy: Some(copy),
-                })
+                let past = past.map_err(|error| error.about(copy.path(), state))?;
+                Ok(Stored::of(past, files, Some(copy)))
             })
         } else {
             // An open store changes none of the files beside it, and keeps others from it.
-            StoredPast::open(state, "").and_then(|past| {
-                Ok(Stored {
-                    past,
-                    files: files_of(state)?,
-                    _copy: None,
-                })
-            })
+            StoredPast::open(state, "")
+                .and_then(|past| Ok(Stored::of(past, files_of(state)?, None)))
         };
         match opened {
             Err(PastError::Busy(_)) if tries < STORE_TRIES => {

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use writer::{HoldOrder, Input, Reason, Released, Waiting, ZonePlan};
 use zone::journal::{
     Acts, Archived, Journal, KeptCorefile, OpenError, PartVerdict, PartialStep, Reader,
-    SegmentPart, SerialPlace, Topic, Verdict,
+    SegmentPart, SerialPlace, StoredZone, Topic, Verdict,
 };
 use zone::{Contents, Hash, Net, Step, Version, ZoneSet};
 
@@ -64,6 +64,8 @@ pub struct StoredPast {
     wishes: Option<Wishes>,
     /// The time.
     clock: Arc<dyn Clock>,
+    /// Whether the files beside the store leave open which versions there were after the newest.
+    is_unsure: bool,
 }
 
 /// Why a store cannot be asked.
@@ -122,6 +124,7 @@ impl StoredPast {
             reverse: BTreeMap::new(),
             wishes: None,
             clock,
+            is_unsure: false,
         }
     }
 
@@ -170,6 +173,22 @@ impl StoredPast {
 }
 
 impl StoredPast {
+    /// The files beside the store leave open which versions there were after the newest.
+    pub(crate) const fn be_unsure(&mut self) {
+        self.is_unsure = true;
+    }
+
+    /// What is not known of the versions after the newest one that is here.
+    fn unknown_after(&self, zone: &StoredZone) -> Option<String> {
+        self.is_unsure.then(|| {
+            format!(
+                "it is not known whether versions after serial {} were announced: the state folder is a copy, or a file of \
+                 it is not known, as `verify` says",
+                zone.serial
+            )
+        })
+    }
+
     /// An order as the writer takes it: an old content is read here, so that the writer does not wait.
     fn input(
         &self,
@@ -300,7 +319,12 @@ impl Past for StoredPast {
     }
 
     fn doubt(&self, zone: &Name) -> Option<String> {
-        self.reader.doubt(zone)
+        let told = self.reader.doubt(zone);
+        told.or_else(|| self.unknown_after(&self.reader.zone(zone)?))
+    }
+
+    fn is_running(&self) -> bool {
+        self.status.is_some()
     }
 
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
@@ -333,8 +357,13 @@ impl Past for StoredPast {
         Ok(self.reader.step_of(zone, seq, name)?)
     }
 
-    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
-        Ok(self.reader.place_of(zone, serial)?)
+    fn place_of(
+        &self,
+        zone: &Name,
+        serial: Serial,
+        newest: u64,
+    ) -> Result<SerialPlace, AuditError> {
+        Ok(self.reader.place_of(zone, serial, newest)?)
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError> {

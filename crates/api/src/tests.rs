@@ -54,7 +54,7 @@ impl Past for Empty {
         none()
     }
 
-    fn place_of(&self, _: &Name, _: Serial) -> Result<SerialPlace, AuditError> {
+    fn place_of(&self, _: &Name, _: Serial, _: u64) -> Result<SerialPlace, AuditError> {
         none()
     }
 
@@ -94,6 +94,10 @@ impl Past for Empty {
 
     fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<PartVerdict, AuditError> {
         none()
+    }
+
+    fn is_running(&self) -> bool {
+        false
     }
 
     fn status(&self) -> Option<Status> {

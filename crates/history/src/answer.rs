@@ -454,7 +454,7 @@ fn asked_at(
         Some(Moment::Serial(_)) => Point::Version,
     };
     let doubts = match point {
-        Point::Version => Doubts::default(),
+        Point::Version => Doubts::of_serial(past, zone, seq)?,
         Point::Time(ms) => Doubts::of_time(past, zone, seq, (ms, false))?,
         Point::Now => Doubts::of_time(past, zone, seq, (past.now_ms(), true))?,
     };
@@ -610,7 +610,7 @@ fn rollback_to(
     let doubts = match moment {
         // An archive that is away stops no order.
         Moment::Time(ms) => Doubts::of_time(past, zone, seq, (ms, false)).unwrap_or_default(),
-        Moment::Serial(_) => Doubts::default(),
+        Moment::Serial(_) => Doubts::of_serial(past, zone, seq).unwrap_or_default(),
     };
     let order = Order::Rollback {
         seq,
@@ -789,7 +789,7 @@ fn version_at(past: &dyn Past, zone: &Name, moment: Option<Moment>) -> Result<u6
     match moment {
         None => Ok(newest),
         Some(Moment::Serial(number)) => {
-            let place = past.place_of(zone, Serial::decode(number))?;
+            let place = past.place_of(zone, Serial::decode(number), newest)?;
             if let SerialPlace::At(seq) = place {
                 return Ok(seq);
             }

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::{Archived, StepCache, Topic};
 
-use crate::doubts::LOST;
+use crate::doubts::{Absence, Doubts, LOST};
 use crate::error::{AuditError, Output};
 use crate::log::{cause_json, cause_text};
 use crate::moment::TimeText;
 use crate::old_part::{begin_text, condensed_at, condensed_json, within_text};
 use crate::past::{Past, contents_at, recorded};
 use crate::remark::Remark;
-use crate::show::{Asked, Shown, each_record, has_records, write_absence};
+use crate::show::{Asked, Point, Shown, each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
 /// changes it.
@@ -51,7 +51,7 @@ pub(super) fn write(
         writeln!(out, "; {zone} serial {serial} of {time}")?;
         asked.write_doubt(';', out)?;
     }
-    let remarks = younger(past, zone, seq, reasons.iter().map(Option::as_ref))?;
+    let remarks = younger(past, asked, reasons.iter().map(Option::as_ref))?;
     let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {
         let text = RecordText(record.view()).to_string();
@@ -71,24 +71,30 @@ pub(super) fn write(
 }
 
 /// Says where records of a version may be younger than their reasons: a removal and the addition after it do not show within
-/// condensed versions, nor within versions that may be lost.
+/// condensed versions, nor within versions that may be lost. And when the zone was not served since.
 fn younger<'a>(
     past: &dyn Past,
-    zone: &Name,
-    seq: u64,
+    Asked {
+        zone, seq, doubts, ..
+    }: &Asked,
     reasons: impl Iterator<Item = Option<&'a Reason>>,
 ) -> Result<Vec<Remark>, AuditError> {
     let earliest = reasons.map(|reason| reason.map_or(0, |reason| reason.step.seq));
     let Some(earliest) = earliest.min() else {
         return Ok(Vec::new());
     };
-    let is_later = |at: u64| earliest < at && at <= seq;
+    let is_later = |at: u64| earliest < at && at <= *seq;
     let archived = past.archived(zone);
     let later = recorded(&archived).filter(|entry| is_later(entry.seq));
     let mut remarks = Vec::from_iter(Remark::condensed(zone, later));
     let acts = past.acts(zone, 0)?.all;
     let lost = { acts.iter() }.filter(|act| act.what == LOST && act.seq.is_some_and(is_later));
     remarks.extend(lost.map(|act| Remark::lost(zone, act)));
+    // What was served before the zone went is named by its last version.
+    let is_since = |served: u64| earliest <= served && served <= *seq;
+    let absences = Absence::all(&acts)
+        .filter(|absence| absence.seq.is_some_and(is_since) && !doubts.name(absence));
+    remarks.extend(absences.map(|absence| Remark::not_served(zone, &absence)));
     Ok(remarks)
 }
 
@@ -144,7 +150,14 @@ pub(super) fn since(
 ) -> Result<(Vec<Since>, Vec<Remark>), AuditError> {
     let begins = recorded_since(past, zone)?;
     let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
-    let remarks = younger(past, zone, seq, reasons.iter().map(Option::as_ref))?;
+    let asked = Asked {
+        zone: zone.clone(),
+        seq,
+        name: None,
+        point: Point::Now,
+        doubts: Doubts::default(),
+    };
+    let remarks = younger(past, &asked, reasons.iter().map(Option::as_ref))?;
     let since = |reason| Since {
         reason,
         begins: begins.clone(),

@@ -268,7 +268,7 @@ fn first_after(
             return Ok((given.seq + 1, Lost::None));
         }
     }
-    let last = match past.place_of(zone, serial)? {
+    let last = match past.place_of(zone, serial, newest)? {
         SerialPlace::At(seq) | SerialPlace::Between(seq) => seq,
         SerialPlace::After => newest,
         SerialPlace::Before => oldest - 1,

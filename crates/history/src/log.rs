@@ -8,10 +8,10 @@ use dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
 use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
 use serde_json::{Value, json};
 use zone::Step;
-use zone::journal::{Act, Acts, Archived, Topic};
+use zone::journal::{Act, Acts, Archived, KeptCorefile, Topic};
 
 use crate::act;
-use crate::doubts::LOST;
+use crate::doubts::{Absence, LOST};
 use crate::error::{AuditError, Output, SCHEMA};
 use crate::moment::TimeText;
 use crate::old_part::condensed_json;
@@ -65,7 +65,26 @@ pub(super) fn parse_object(text: &str) -> Result<FactKey, AuditError> {
     if name.is_empty() {
         return Err(wrong("its name is missing".to_owned()));
     }
+    for part in [namespace, name] {
+        if !part.is_empty() && !can_be_name(part) {
+            return Err(wrong(format!(
+                "no object can be named \"{part}\": names have at most 253 small letters, digits, - and . (RFC 1123)"
+            )));
+        }
+    }
     Ok(kind.of(&ObjectKey::new(namespace, name)))
+}
+
+/// Whether an object can have this name: a subdomain of RFC 1123, as the Kubernetes API demands of names and namespaces.
+fn can_be_name(text: &str) -> bool {
+    let is_plain = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit();
+    let is_label = |label: &str| {
+        let octets = label.as_bytes();
+        { octets.iter() }.all(|octet| is_plain(*octet) || *octet == b'-')
+            && octets.first().is_some_and(|octet| is_plain(*octet))
+            && octets.last().is_some_and(|octet| is_plain(*octet))
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 impl Filter {
@@ -96,9 +115,16 @@ impl Filter {
             oldest.number > 1 && self.since_ms.is_none_or(is_before)
         };
         if self.is_of_changes() {
+            let is_later = |to_ms: u64| self.since_ms.is_none_or(|since| since < to_ms);
+            let absences = Absence::all(&all).filter(|absence| {
+                absence.to_ms.is_none_or(is_later)
+                    && self.until_ms.is_none_or(|until| absence.from_ms <= until)
+            });
+            let absences = absences.collect();
             all.retain(|act| act.what == LOST && is_of_time(act));
             return Ok(ActsFound {
                 lost: all,
+                absences,
                 ..ActsFound::default()
             });
         }
@@ -108,8 +134,19 @@ impl Filter {
             all,
             faults,
             oldest,
-            lost: Vec::new(),
+            ..ActsFound::default()
         })
+    }
+
+    /// Whether another Corefile came into use in the time, or it is not known.
+    fn is_reconfigured(&self, past: &dyn Past) -> Result<bool, AuditError> {
+        let mut later = past.corefiles()?.into_iter().skip(1);
+        Ok(later.any(|corefile| {
+            corefile.is_none_or(|KeptCorefile { since_ms, .. }| {
+                self.since_ms.is_none_or(|since| since <= since_ms)
+                    && self.until_ms.is_none_or(|until| since_ms <= until)
+            })
+        }))
     }
 
     /// Whether a step is selected, ignoring its time.
@@ -208,8 +245,10 @@ fn write_ends(
             let begins = begins(past, track.zone)?;
             unknown.push(format!("the history of {} begins at {begins}", track.zone));
         }
-        let unsearched = tracks.iter().filter_map(|track| track.unsearched(filter));
-        unknown.extend(unsearched.map(|remark| remark.text));
+        for track in tracks {
+            let remarks = track.unsearched(filter).into_iter().chain(track.lost());
+            unknown.extend(remarks.map(|remark| remark.text));
+        }
         if !unknown.is_empty() {
             return Err(AuditError::NoneKept(unknown.join("; ")));
         }
@@ -221,9 +260,6 @@ fn write_ends(
     }
     write_remarks(tracks, filter, output, out)?;
     for track in tracks {
-        for lost in &track.acts.lost {
-            Remark::lost(track.zone, lost).write(track.zone, output, out)?;
-        }
         if let Some(oldest) = &track.acts.oldest {
             Remark::older_acts(track.zone, oldest).write(track.zone, output, out)?;
         }
@@ -279,6 +315,8 @@ struct ActsFound {
     oldest: Option<Act>,
     /// Losses among the versions that were searched, where acts are not selected.
     lost: Vec<Act>,
+    /// Times in which the server did not have the zone, where acts are not selected.
+    absences: Vec<Absence>,
 }
 
 /// An entry of the log.
@@ -318,6 +356,10 @@ struct Track<'a> {
     ahead_ms: Option<u64>,
     /// What is to be said of the begin and the end of the time.
     set_back: BTreeSet<String>,
+    /// Which versions after the newest one may be lost, if they may be of the time.
+    doubt: Option<String>,
+    /// Whether another Corefile came into use in the time.
+    is_reconfigured: bool,
 }
 
 impl<'a> Track<'a> {
@@ -349,6 +391,7 @@ impl<'a> Track<'a> {
         if let Some(until) = filter.until_ms {
             last = last_version(past, zone, kept, &|(_, time_ms)| time_ms <= until)?;
         }
+        let (_, newest_ms) = past.moment(zone, newest)?;
         Ok(Self {
             zone,
             oldest,
@@ -366,8 +409,13 @@ impl<'a> Track<'a> {
             handled: u64::MAX,
             acts: filter.acts_of(past, zone)?,
             upcoming: None,
-            ahead_ms: Some(past.moment(zone, newest)?.1).filter(|time_ms| past.now_ms() < *time_ms),
+            ahead_ms: Some(newest_ms).filter(|time_ms| past.now_ms() < *time_ms),
             set_back: set_back(past, zone, kept, filter)?,
+            doubt: past.doubt(zone).filter(|_| {
+                let is_later = |until: u64| newest_ms <= until;
+                filter.until_ms.is_none_or(is_later)
+            }),
+            is_reconfigured: filter.object.is_some() && filter.is_reconfigured(past)?,
         })
     }
 
@@ -452,6 +500,14 @@ impl<'a> Track<'a> {
         }
     }
 
+    /// What may be missing among the versions of the time.
+    fn lost(&self) -> impl Iterator<Item = Remark> {
+        let told = self.acts.lost.iter();
+        let told = told.map(|act| Remark::lost(self.zone, act));
+        let doubt = self.doubt.as_deref();
+        told.chain(doubt.map(|what| Remark::lost_at_end(self.zone, what)))
+    }
+
     /// What the versions and acts that were looked at do not say.
     fn remarks(&self, filter: &Filter) -> Vec<Remark> {
         let mut remarks = Vec::new();
@@ -461,6 +517,12 @@ impl<'a> Track<'a> {
         }
         if { filter.name.as_ref() }.is_some_and(|name| name == self.zone) {
             remarks.push(Remark::soa(self.zone));
+        }
+        remarks.extend(self.lost());
+        let absences = self.acts.absences.iter();
+        remarks.extend(absences.map(|absence| Remark::not_served(self.zone, absence)));
+        if self.is_reconfigured && filter.object.is_some() {
+            remarks.push(Remark::configured(self.zone));
         }
         let ahead = self.ahead_ms;
         remarks.extend(ahead.map(|time_ms| Remark::clock(self.zone, time_ms)));

@@ -65,11 +65,12 @@ pub trait Past {
     /// # Errors
     /// [`AuditError::Store`] when the store cannot read it.
     fn step_of(&self, zone: &Name, seq: u64, name: &Name) -> Result<PartialStep, AuditError>;
-    /// The place of a serial among the versions of [`Self::range`].
+    /// The place of a serial among the versions of [`Self::range`], up to one of them.
     ///
     /// # Errors
     /// [`AuditError::NoZone`], or [`AuditError::Store`] when the store cannot read it.
-    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError>;
+    fn place_of(&self, zone: &Name, serial: Serial, newest: u64)
+    -> Result<SerialPlace, AuditError>;
     /// The serial and time (milliseconds since 1970 UTC) of a version whose step is kept.
     ///
     /// # Errors
@@ -130,6 +131,8 @@ pub trait Past {
         first: u64,
         anchors: &[Hash],
     ) -> Result<PartVerdict, AuditError>;
+    /// Whether this is the past of a running server.
+    fn is_running(&self) -> bool;
     /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.

@@ -6,6 +6,7 @@ use dns::Name;
 use serde_json::{Value, json};
 use zone::journal::{Act, Archived};
 
+use crate::doubts::Absence;
 use crate::error::{Output, SCHEMA};
 use crate::moment::TimeText;
 
@@ -61,6 +62,45 @@ impl Remark {
         Self {
             code: "lost",
             text: format!("of {zone} not all versions before {time} are known: {what}"),
+            versions: None,
+        }
+    }
+
+    /// That versions may be missing after the newest one.
+    pub(super) fn lost_at_end(zone: &Name, what: &str) -> Self {
+        Self {
+            code: "lost",
+            text: format!("of {zone} not all versions are known: {what}"),
+            versions: None,
+        }
+    }
+
+    /// That the zone was not served for a time, whatever the versions before say.
+    pub(super) fn not_served(zone: &Name, absence: &Absence) -> Self {
+        let from = TimeText(absence.from_ms);
+        let text = match absence.to_ms.map(TimeText) {
+            Some(to) => format!(
+                "from {from} to {to} the server did not have {zone}: nothing of it was served"
+            ),
+            None => {
+                format!("since {from} the server does not have {zone}: nothing of it is served")
+            }
+        };
+        Self {
+            code: "notServed",
+            text,
+            versions: None,
+        }
+    }
+
+    /// That the Corefile can change the records of an object without a change of the object.
+    pub(super) fn configured(zone: &Name) -> Self {
+        Self {
+            code: "corefile",
+            text: format!(
+                "the Corefile changed meanwhile: a version of {zone} whose only cause is the Corefile is not listed, even if it \
+                 changed records of the object; `log --name` lists it"
+            ),
             versions: None,
         }
     }

@@ -41,6 +41,10 @@ impl Past for Watched<'_> {
         self.past.doubt(zone)
     }
 
+    fn is_running(&self) -> bool {
+        self.past.is_running()
+    }
+
     fn range(&self, zone: &Name) -> Option<(u64, u64)> {
         self.past.range(zone)
     }
@@ -74,9 +78,14 @@ impl Past for Watched<'_> {
         self.past.step_of(zone, seq, name)
     }
 
-    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
+    fn place_of(
+        &self,
+        zone: &Name,
+        serial: Serial,
+        newest: u64,
+    ) -> Result<SerialPlace, AuditError> {
         self.making.go_on()?;
-        self.past.place_of(zone, serial)
+        self.past.place_of(zone, serial, newest)
     }
 
     fn moment(&self, zone: &Name, seq: u64) -> Result<(Serial, u64), AuditError> {

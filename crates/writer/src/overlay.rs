@@ -6,7 +6,7 @@
 //! name of the cluster comes or goes, the file is looked at again for it and for the names above it,
 //! which may have become or ceased to be non-terminals; nothing else can differ.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use provenance::{Cause, Origin, Verb};
@@ -198,6 +198,14 @@ fn replace_all(
     merged.edit.replace_subtree(&[], nodes, gone);
 }
 
+/// The key of a name, and those of the names above it.
+fn with_names_above(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = key.iter().enumerate().filter(|(_, octet)| **octet == 0);
+    let ends = ends.map(|(at, _)| at + 1);
+    ends.chain(key.is_empty().then_some(0))
+        .map(|end| &key[..end])
+}
+
 /// Sets what may differ: where the cluster's layer was touched and above, and what the file says otherwise.
 fn update(
     merged: &mut ZoneEdit,
@@ -206,26 +214,37 @@ fn update(
     touched: &[(Vec<u8>, u32)],
     causes: &mut Vec<Cause>,
 ) {
-    let file = overlay.file.as_deref();
-    for (key, tag) in touched {
-        let ends = key.iter().enumerate().filter(|(_, octet)| **octet == 0);
-        for end in ends
-            .map(|(at, _)| at + 1)
-            .chain(key.is_empty().then_some(0))
-        {
-            set(
-                merged,
-                &key[..end],
-                shown_at(layer, file, &key[..end]),
-                *tag,
-            );
+    let Some(file) = overlay.file.as_deref() else {
+        for (key, tag) in touched {
+            for key in with_names_above(key) {
+                set(merged, key, layer.get(key), *tag);
+            }
         }
-    }
-    let Some(file) = file.filter(|_| overlay.is_due()) else {
         return;
     };
-    let old = overlay.shown.as_deref().map_or(&[][..], ZoneFile::nodes);
+    let groups: HashMap<u32, BTreeSet<u32>> = { merged.tags.iter() }
+        .map(|(group, tag)| (*tag, group.clone()))
+        .collect();
     let mut of_file = FileCauses::new(causes, &file.path);
+    for (key, tag) in touched {
+        for key in with_names_above(key) {
+            let want = shown_at(layer, Some(file), key);
+            let known = merged.edit.contents().get(key);
+            let is_changed = known.map(Node::as_octets) != want.map(Node::as_octets);
+            let mut tag = *tag;
+            // What shows as the cluster's name goes has two causes: that, and its line in the file.
+            if want.is_some() && is_changed && !layer.exists(key) {
+                let mut group = groups.get(&tag).cloned().unwrap_or_default();
+                group.insert(of_file.of_owner(file, key));
+                tag = merged.tag(&group);
+            }
+            set(merged, key, want, tag);
+        }
+    }
+    if !overlay.is_due() {
+        return;
+    }
+    let old = overlay.shown.as_deref().map_or(&[][..], ZoneFile::nodes);
     for node in old.iter().chain(file.nodes()) {
         let key = node.key();
         let want = shown_at(layer, Some(file), key);

@@ -157,7 +157,7 @@ impl Past for Nothing {
         nothing()
     }
 
-    fn place_of(&self, _: &Name, _: Serial) -> Result<SerialPlace, AuditError> {
+    fn place_of(&self, _: &Name, _: Serial, _: u64) -> Result<SerialPlace, AuditError> {
         nothing()
     }
 
@@ -197,6 +197,10 @@ impl Past for Nothing {
 
     fn verify_segment(&self, _: &Name, _: u64, _: &[Hash]) -> Result<PartVerdict, AuditError> {
         nothing()
+    }
+
+    fn is_running(&self) -> bool {
+        false
     }
 
     fn status(&self) -> Option<Status> {

@@ -131,3 +131,126 @@ fn a_record_whose_cause_is_older_than_what_may_be_lost_may_be_younger() {
     assert_eq!(remarks(3), [text]);
     assert!(remarks(2).is_empty(), "it was known then");
 }
+
+#[test]
+fn a_copy_that_was_not_started_is_not_certain_of_what_came_after_its_newest_version() {
+    let mut past = Fake::new();
+    past.doubt = Some(LOST.to_owned());
+    let remark = format!("; one of them may have been current then: {LOST}\n");
+    for after in ["@2026-11-21T14:00:02.100Z", "@now", ""] {
+        let said = show(&past, after, Output::Text);
+        assert!(said.contains(&remark), "{after}: {said}");
+    }
+    for before in ["@2026-11-21T14:00:01.900Z", "@101"] {
+        let said = show(&past, before, Output::Text);
+        assert!(!said.contains("lost"), "{before}: {said}");
+    }
+    // A name that never changed here may have been changed there: with a match the log says so, without one it is not known.
+    let said = asked(&past, log_of(Some("web.z"), None), Output::Text).unwrap();
+    let remark = format!("; of z. not all versions are known: {LOST}\n");
+    assert!(said.contains(&remark), "{said}");
+    let question = Question {
+        request: log_of(Some("never.z"), None),
+        output: Output::Text,
+    };
+    let refused = answer(&question, &past, &ASKER.into(), &mut Vec::new()).unwrap_err();
+    let text = format!("no version that is kept matches; of z. not all versions are known: {LOST}");
+    assert_eq!(refused.fault(), Fault::NotKnown);
+    assert_eq!(refused.to_string(), text);
+    // A server that runs knows what is current.
+    past.status = Some(no_status());
+    for after in ["@now", ""] {
+        let said = show(&past, after, Output::Text);
+        assert!(!said.contains("lost"), "{after}: {said}");
+    }
+}
+
+fn log_of(name: Option<&str>, object: Option<&str>) -> Request {
+    Request::Log {
+        zone: Some("z".into()),
+        since: None,
+        until: None,
+        name: name.map(Into::into),
+        object: object.map(Into::into),
+        count: None,
+    }
+}
+
+#[test]
+fn a_search_for_a_name_and_the_causes_of_its_records_say_when_the_zone_was_not_served() {
+    let mut past = Fake::new();
+    past.acts = vec![
+        act(1, THIRD_MS + 100, "removed", "from the Corefile"),
+        act(2, THIRD_MS + 200, "returned", "to the Corefile"),
+    ];
+    let remark = "; from 2026-11-21T14:00:02.100Z to 2026-11-21T14:00:02.200Z the server did not have z.: nothing of it was served\n";
+    let blame = |at: &str| Request::Blame {
+        zone: format!("z{at}"),
+        name: None,
+    };
+    for request in [log_of(Some("web.z"), None), blame("")] {
+        let said = asked(&past, request.clone(), Output::Text).unwrap();
+        assert!(said.contains(remark), "{request:?}: {said}");
+        let json = asked(&past, request, Output::Json).unwrap();
+        assert!(json.contains(r#""code":"notServed""#), "{json}");
+    }
+    for request in [log_of(None, None), blame("@101")] {
+        let said = asked(&past, request.clone(), Output::Text).unwrap();
+        assert!(!said.contains("nothing of it"), "{request:?}: {said}");
+    }
+}
+
+#[test]
+fn a_search_for_an_object_says_that_the_corefile_changed_meanwhile() {
+    let mut past = Fake::new();
+    let said = |past: &Fake| {
+        let request = log_of(None, Some("service/shop/web"));
+        asked(past, request, Output::Text).unwrap()
+    };
+    assert!(!said(&past).contains("Corefile"), "{}", said(&past));
+    past.corefiles.push(corefile(THIRD_MS));
+    assert!(
+        said(&past).contains("; the Corefile changed meanwhile: a version of z. whose only cause"),
+        "{}",
+        said(&past)
+    );
+}
+
+#[test]
+fn a_serial_that_two_versions_had_is_not_answered_as_if_one_had_it() {
+    let mut past = Fake::new();
+    // Moved around the circle.
+    for (step, serial) in past.steps.iter_mut().zip([7, 2_000_000_000, 7]) {
+        Arc::make_mut(step).serial = Serial::decode(serial);
+    }
+    let remark = "; an older version had serial 7, too: that of 2026-11-21T14:00:00.000Z; ask for it by its time\n";
+    let said = show(&past, "@7", Output::Text);
+    assert!(said.contains(remark), "{said}");
+    let read: Value = serde_json::from_str(&show(&past, "@7", Output::Json)).unwrap();
+    assert_eq!(read["alsoHadSerial"]["timeMs"], THIRD_MS - 2000, "{read}");
+    for once in ["@2000000000", "@2026-11-21T14:00:00.100Z", ""] {
+        let said = show(&past, once, Output::Text);
+        assert!(!said.contains("older version"), "{once}: {said}");
+    }
+}
+
+#[test]
+fn a_name_that_no_object_can_have_is_wrong_usage() {
+    for wrong in [
+        "service/shop/Web",
+        "service/my shop/web",
+        "namespace/-a",
+        "service/shop/a..b",
+    ] {
+        let question = Question {
+            request: log_of(None, Some(wrong)),
+            output: Output::Text,
+        };
+        let refused = answer(&question, &Fake::new(), &ASKER.into(), &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.fault(), Fault::Wrong, "{wrong}");
+        assert!(
+            refused.to_string().contains("no object can be named"),
+            "{refused}"
+        );
+    }
+}

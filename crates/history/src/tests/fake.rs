@@ -44,6 +44,10 @@ pub(super) struct Fake {
     pub(super) requires_reason: bool,
     /// What waits to be published, with a server.
     pub(super) waiting: Option<Waiting>,
+    /// Which versions after the newest one may be lost.
+    pub(super) doubt: Option<String>,
+    /// The Corefiles that were in use.
+    pub(super) corefiles: Vec<Option<KeptCorefile>>,
     /// The zones that lost all versions.
     pub(super) lost: Vec<Name>,
     /// The versions of an archive that cannot be reached.
@@ -162,6 +166,9 @@ impl Fake {
             operator: RefCell::default(),
             requires_reason: false,
             waiting: None,
+            doubt: None,
+            // One that was in use all the time.
+            corefiles: vec![corefile(1)],
             lost: Vec::new(),
             away: Vec::new(),
             segments: Vec::new(),
@@ -203,18 +210,22 @@ fn verdict() -> Verdict {
     }
 }
 
+/// A Corefile that came into use at this time, milliseconds since 1970 UTC.
+pub(super) fn corefile(since_ms: u64) -> Option<KeptCorefile> {
+    Some(KeptCorefile {
+        since_ms,
+        digest: "ab".repeat(64),
+        text: "z {\n}\n".to_owned(),
+    })
+}
+
 fn missing() -> AuditError {
     AuditError::Store("no such version".to_owned())
 }
 
 impl Past for Fake {
-    /// One that was in use all the time.
     fn corefiles(&self) -> Result<Vec<Option<KeptCorefile>>, AuditError> {
-        Ok(vec![Some(KeptCorefile {
-            since_ms: 1,
-            digest: "ab".repeat(64),
-            text: "z {\n}\n".to_owned(),
-        })])
+        Ok(self.corefiles.clone())
     }
 
     fn zones(&self) -> Vec<Name> {
@@ -229,8 +240,21 @@ impl Past for Fake {
         Ok(self.waiting.clone())
     }
 
-    fn place_of(&self, zone: &Name, serial: Serial) -> Result<SerialPlace, AuditError> {
-        let (oldest, newest) = self
+    fn is_running(&self) -> bool {
+        self.status.is_some()
+    }
+
+    fn doubt(&self, _: &Name) -> Option<String> {
+        self.doubt.clone()
+    }
+
+    fn place_of(
+        &self,
+        zone: &Name,
+        serial: Serial,
+        newest: u64,
+    ) -> Result<SerialPlace, AuditError> {
+        let (oldest, _) = self
             .range(zone)
             .expect("the tests ask for zones that are there");
         find_serial(oldest..=newest, serial, |seq| Ok(self.moment(zone, seq)?.0))

@@ -469,4 +469,15 @@ fn a_change_of_the_cluster_looks_at_few_names_of_a_large_file() {
             "+new.a.svc.cluster.local. 5 IN A 10.9.9.9 | applied new ",
         ]
     );
+    // As it goes, the file's record shows again, for two reasons.
+    let gone = Kind::Service.of(&ObjectKey::new("a", "new"));
+    feed(&mut pipeline, Change::Deleted(gone, Origin::default()));
+    assert!(pipeline.commit());
+    assert_eq!(
+        last_causes(plan.zone("cluster.local.")),
+        [
+            "-new.a.svc.cluster.local. 5 IN A 10.9.9.9 | deleted new ",
+            "+a.svc.cluster.local. 60 IN TXT \"x\" | deleted new , applied db db:5001",
+        ]
+    );
 }

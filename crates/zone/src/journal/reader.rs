@@ -302,7 +302,7 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] when the zone does not exist or cannot be read.
     pub fn seq_of(&self, apex: &Name, serial: Serial) -> Result<Option<u64>, ReadError> {
-        if let SerialPlace::At(seq) = self.place_of(apex, serial)? {
+        if let SerialPlace::At(seq) = self.place_of(apex, serial, u64::MAX)? {
             return Ok(Some(seq));
         }
         let stored = self.stored(apex)?;

@@ -10,16 +10,21 @@ use crate::journal::serial_search::{SerialPlace, Turns, ZoneTurns};
 use crate::journal::{Stored, step};
 
 impl Reader {
-    /// The place of a serial among the kept versions of a zone. Costs a look at each version for the first question, and
+    /// The place of a serial among the kept versions of a zone up to one of them. Costs a look at each version for the first question, and
     /// a binary search for others. Of a segment of an archive only the first and the last version is looked at, unless
     /// they show that it has more than one turn.
     ///
     /// # Errors
     /// [`ReadError`] when the zone does not exist or cannot be read.
-    pub fn place_of(&self, apex: &Name, serial: Serial) -> Result<SerialPlace, ReadError> {
+    pub fn place_of(
+        &self,
+        apex: &Name,
+        serial: Serial,
+        newest: u64,
+    ) -> Result<SerialPlace, ReadError> {
         let stored = self.stored(apex)?;
         let turns = self.turns(&stored)?;
-        let range = (stored.first(), stored.head.seq);
+        let range = (stored.first(), stored.head.seq.min(newest));
         let ends = stored.segments.ends();
         turns.find(range, &ends, serial, |seq| Ok(self.moment(apex, seq)?.0))
     }

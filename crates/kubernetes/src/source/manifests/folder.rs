@@ -447,6 +447,8 @@ fn with_namespaces(
             name,
         };
         let empty = interner.get("");
+        // No manifest has it: it comes with the first object in it, and goes with the last one.
+        let place = interner.get(&format!("{place}, implied"));
         let origin = Origin {
             uid: Arc::clone(&empty),
             resource_version: Arc::clone(&empty),

@@ -121,7 +121,7 @@ fn the_first_reading_lists_every_kind_with_places() {
     bench.write("notes.txt", "not: looked at");
     assert_eq!(
         bench.told(),
-        "all Namespace: 1\n  Namespace shop (a.yaml:3)\nall Service: 3\n  \
+        "all Namespace: 1\n  Namespace shop (a.yaml:3, implied)\nall Service: 3\n  \
          Service shop/a ClusterIp([10.0.0.1]) (a.yaml:3)\n  \
          Service shop/b Headless (a.yaml:8)\n  \
          Service shop/c ClusterIp([10.0.0.3]) (sub/c.yml:1)\nall EndpointSlice: 0"
@@ -139,7 +139,7 @@ fn an_empty_folder_lists_nothing_three_times() {
     bench.write("a.yaml", &service("a", "10.0.0.1"));
     assert_eq!(
         bench.told(),
-        "+ Namespace shop (a.yaml:1)\n+ Service shop/a ClusterIp([10.0.0.1]) (a.yaml:1)"
+        "+ Namespace shop (a.yaml:1, implied)\n+ Service shop/a ClusterIp([10.0.0.1]) (a.yaml:1)"
     );
 }
 
@@ -271,7 +271,7 @@ fn a_removed_file_is_gone_after_the_grace_only() {
     assert_eq!(read.again, Some(Duration::from_millis(200)));
     assert_eq!(
         bench.told(),
-        "- Namespace shop (a.yaml:1)\n- Service shop/a (a.yaml:1)"
+        "- Namespace shop (a.yaml:1, implied)\n- Service shop/a (a.yaml:1)"
     );
 }
 
@@ -295,7 +295,7 @@ fn an_editor_that_renames_or_empties_first_makes_no_gap() {
     assert_eq!(bench.told(), "");
     assert_eq!(
         bench.told(),
-        "- Namespace shop (a.yaml:1)\n- Service shop/a (a.yaml:1)"
+        "- Namespace shop (a.yaml:1, implied)\n- Service shop/a (a.yaml:1)"
     );
 }
 
@@ -319,7 +319,7 @@ fn an_object_that_moves_to_another_file_does_not_change() {
     bench.reread();
     assert_eq!(
         bench.told(),
-        "- Namespace shop (b.yaml:1)\n- Service shop/a (b.yaml:1)"
+        "- Namespace shop (b.yaml:1, implied)\n- Service shop/a (b.yaml:1)"
     );
 }
 

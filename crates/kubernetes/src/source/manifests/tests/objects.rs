@@ -54,7 +54,7 @@ metadata:
 fn a_dump_gives_its_items_with_their_lines_and_counts_other_kinds() {
     let mut bench = Bench::new();
     bench.write("dump.yaml", DUMP);
-    let expected = "all Namespace: 1\n  Namespace shop (dump.yaml:3)\nall Service: 1\n  \
+    let expected = "all Namespace: 1\n  Namespace shop (dump.yaml:3, implied)\nall Service: 1\n  \
                     Service shop/a ClusterIp([10.0.0.1]) (dump.yaml:3)\nall EndpointSlice: 1\n  \
                     EndpointSlice shop/a-1 (dump.yaml:22)";
     assert_eq!(bench.told(), expected);
@@ -163,7 +163,7 @@ fn who_is_relabelled_comes_and_goes() {
     );
     assert_eq!(
         bench.told(),
-        "all Namespace: 1\n  Namespace shop (a.yaml:1)\nall Service: 1\n  \
+        "all Namespace: 1\n  Namespace shop (a.yaml:1, implied)\nall Service: 1\n  \
          Service shop/one Pending (a.yaml:1)\nall EndpointSlice: 0"
     );
     bench.write(
@@ -201,7 +201,7 @@ fn a_namespace_that_is_not_selected_is_not_there_though_objects_name_it() {
     bench.write("b.yaml", &namespace("hidden: 'yes'"));
     assert_eq!(bench.told(), "- Namespace shop (b.yaml:1)");
     bench.remove("b.yaml");
-    assert_eq!(bench.told(), "+ Namespace shop (a.yaml:1)");
+    assert_eq!(bench.told(), "+ Namespace shop (a.yaml:1, implied)");
 }
 
 #[test]
@@ -226,6 +226,6 @@ fn kinds_that_are_not_asked_for_are_passed_over() {
     );
     assert_eq!(
         bench.told(),
-        "all Namespace: 1\n  Namespace shop (a.yaml:4)\nall Service: 0\nall Pod: 1\n  Pod shop/p (a.yaml:4)"
+        "all Namespace: 1\n  Namespace shop (a.yaml:4, implied)\nall Service: 0\nall Pod: 1\n  Pod shop/p (a.yaml:4)"
     );
 }
