@@ -53,6 +53,19 @@ impl<'a> Difference<'a> {
     }
 }
 
+/// What people did in a version, whether or not records name it.
+fn acts_of(version: &Version) -> BTreeSet<Cause> {
+    let of_records = version.removed.values().chain(version.added.values());
+    let is_act = |cause: &&Cause| match cause {
+        Cause::Object { .. } => false,
+        Cause::Other { verb, .. } => {
+            ["configured", "restored", "rolled back", "resumed"].contains(verb)
+        }
+    };
+    let acts = of_records.flatten().filter(is_act);
+    acts.chain(&version.of_version).cloned().collect()
+}
+
 /// Records, each with the last version that changed it so, and the causes then.
 fn why<'a>(
     records: impl Iterator<Item = &'a String>,
@@ -79,9 +92,14 @@ fn check_pair(teller: &Teller<'_>, zone: &str, versions: &[&Version], is_back: b
     let arguments = ["diff", zone, &from_serial, &to_serial];
     let what = arguments.join(" ");
     let difference = Difference::between(versions, is_back);
-    let of_versions: BTreeSet<Cause> = { versions[1..].iter() }
-        .flat_map(|it| it.of_version.clone())
+    let mut of_versions: BTreeSet<Cause> = { versions[1..].iter() }
+        .flat_map(|it| acts_of(it))
         .collect();
+    // What stands under a record already is not said twice.
+    let shown = difference.removed.iter().chain(&difference.added);
+    for (_, _, causes) in shown {
+        of_versions.retain(|cause| !causes.contains(cause));
+    }
 
     let text = teller.text(&arguments);
     let lines: Vec<&str> = text.lines().collect();

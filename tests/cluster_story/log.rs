@@ -153,13 +153,35 @@ fn check_objects(teller: &Teller<'_>) {
     }
 }
 
+/// What the log of an object ends with once the Corefile was changed.
+fn remark_of_objects(teller: &Teller<'_>, zone: &str) -> Option<String> {
+    let is_change = |entry: &Entry| matches!(entry, Entry::Act(act) if act.what == "configured");
+    let is_changed = teller.stage.record.zones[zone].iter().any(is_change);
+    is_changed.then(|| {
+        format!(
+            "the Corefile changed meanwhile: a version of {zone} whose only cause is the Corefile is not listed, even if it \
+             changed records of the object; `log --name` lists it"
+        )
+    })
+}
+
 /// The log is of these entries, in text and in JSON.
 fn check_entries(teller: &Teller<'_>, zone: &str, arguments: &[&str], entries: &[Entry]) {
     let what = arguments.join(" ");
-    let text = blocks(&teller.text(arguments));
-    expect_blocks(teller, zone, &what, &text, entries);
+    let mut text = blocks(&teller.text(arguments));
     let told = teller.json(zone, arguments).into_iter();
-    let told: Vec<Value> = told.map(resolved).collect();
+    let mut told: Vec<Value> = told.map(resolved).collect();
+    if let Some(remark) = arguments
+        .contains(&"--object")
+        .then(|| remark_of_objects(teller, zone))
+        .flatten()
+    {
+        let line = Block::of(format!("; {remark}"), []);
+        teller.expect_equal(&what, &Vec::from_iter(text.pop()), &[line]);
+        let line = json!({ "type": "remark", "zone": zone, "code": "corefile", "text": remark });
+        teller.expect_equal(&what, &Vec::from_iter(told.pop()), &[answer(line)]);
+    }
+    expect_blocks(teller, zone, &what, &text, entries);
     let known = entries.iter().rev().map(|entry| match entry {
         Entry::Version(version) => resolved(version_json(teller, zone, version)),
         Entry::Act(act) => act_json(zone, act),

@@ -217,4 +217,5 @@ fn the_gate_holds_a_namespace(stage: &mut Stage) {
         });
     });
     assert!(stage.since_return() >= Duration::from_millis(HOLD_MS));
+    stage.wait_for_act("expired for all that was held");
 }

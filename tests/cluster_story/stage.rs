@@ -149,6 +149,14 @@ impl Stage {
         self.end(zones);
     }
 
+    /// Waits until the log has an act: it is stored after the version that came with it.
+    pub fn wait_for_act(&self, what: &str) {
+        let start = Instant::now();
+        while !self.zonewright.command(&["log", FORWARD]).contains(what) {
+            assert!(start.elapsed() < PATIENCE, "the log does not have: {what}");
+        }
+    }
+
     /// Asks why a Service of `shop` is not there yet.
     pub fn ask_why(&mut self, service: &'static str, address: &'static str) {
         let name = format!("{service}.shop.svc.{FORWARD}");

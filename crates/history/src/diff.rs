@@ -62,15 +62,15 @@ pub(super) fn write(
     };
     let first = newer.saturating_sub(looked_at - 1).max(older + 1);
     let steps = steps_of(past, zone, first..=newer)?;
-    let (last, of_versions) = last_changes(&steps);
-    let reasons = Reasons {
+    let mut reasons = Reasons {
         few,
-        last,
-        of_versions,
+        last: last_changes(&steps),
+        of_versions: Vec::new(),
         archived: past.archived(zone),
         is_all: first == older + 1,
     };
     let lists = [('-', !back, minus), ('+', back, plus)];
+    reasons.of_versions = reasons.not_shown(causes_of_versions(&steps), lists);
     if is_json {
         let (first, last) = (&net.from, &net.to);
         let (from, to) = if back { (last, first) } else { (first, last) };
@@ -305,6 +305,27 @@ impl Reasons<'_> {
         found.or_else(|| self.last.get(&(is_removed, rr.untagged())).copied())
     }
 
+    /// The causes that stand under none of the records.
+    fn not_shown(&self, mut causes: Vec<Cause>, lists: [(char, bool, &RrList); 2]) -> Vec<Cause> {
+        let records = { lists.iter() }.flat_map(|(_, is_removed, list)| {
+            let records = list.iter().enumerate();
+            records.map(|(at, rr)| (*is_removed, at, rr))
+        });
+        let mut last = None;
+        for (is_removed, at, rr) in records {
+            let brought = self.of(is_removed, at, rr);
+            // Neighbours mostly have the same causes.
+            let place = brought.map(|(step, tag)| (step.seq, tag));
+            if causes.is_empty() || place == last {
+                continue;
+            }
+            last = place;
+            let shown = brought.map_or(&[][..], |(step, tag)| step.causes_of(tag));
+            causes.retain(|cause| !shown.contains(cause));
+        }
+        causes
+    }
+
     fn json(&self, is_removed: bool, list: &RrList) -> Vec<Value> {
         let json = |(place, rr)| {
             let (step, tag) = self.of(is_removed, place, rr)?;
@@ -351,26 +372,36 @@ impl Few {
 /// Removed (`true`) or added records, each with the last step that changed it and its group of causes.
 type Changes<'a> = HashMap<(bool, RrRef<'a>), Brought<'a>, RandomState>;
 
-/// The last change of each record in some steps, given oldest first; and the causes of whole versions, newest first.
-fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
+/// The last change of each record in some steps, given oldest first.
+fn last_changes(steps: &[Arc<Step>]) -> Changes<'_> {
     let mut last = Changes::default();
-    let mut of_versions: Vec<Cause> = Vec::new();
     for step in steps.iter().rev() {
-        let mut tags = BTreeSet::new();
         for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
             for rr in list {
-                tags.insert(rr.tag);
                 let change = last.entry((is_removed, rr.untagged()));
                 change.or_insert((step, rr.tag));
             }
         }
-        for cause in of_no_record(&tags, &step.causes) {
-            if !of_versions.contains(cause) {
-                of_versions.push(cause.clone());
+    }
+    last
+}
+
+/// The causes of whole versions in some steps, given oldest first; the newest is the first. What people did is among them even if
+/// records name it: a later change of the same records hides it.
+fn causes_of_versions(steps: &[Arc<Step>]) -> Vec<Cause> {
+    let mut found: Vec<Cause> = Vec::new();
+    for step in steps.iter().rev() {
+        let records = step.removed.iter().chain(&step.added);
+        let tags: BTreeSet<u32> = records.map(|rr| rr.tag).collect();
+        let people = step.causes.iter().flatten();
+        let people = people.filter(|cause| cause.is_of_version());
+        for cause in of_no_record(&tags, &step.causes).chain(people) {
+            if !found.contains(cause) {
+                found.push(cause.clone());
             }
         }
     }
-    (last, of_versions)
+    found
 }
 
 /// The causes in groups that no record names by these tags.

@@ -432,6 +432,19 @@ fn a_diff_of_versions_with_the_same_records_says_so() {
         "{said}"
     );
     assert!(of_versions.contains("Corefile"), "{said}");
+    // Nor is it left out where the records that it changed were changed again.
+    let mut past = Fake::new();
+    let rolled_back = of_version(Verb::RolledBack, "serial 90");
+    let second = Arc::make_mut(&mut past.steps[1]);
+    second.causes.push(vec![rolled_back]);
+    second.added = list(&[("web.z.", 2, 1)]);
+    let said = diff_of(&past, "100", Some("200")).expect("it is answered");
+    let line = "; of the versions as a whole:\n; rolled back to serial 90\n";
+    assert!(said.ends_with(line), "{said}");
+    // Once is enough.
+    let said = diff_of(&past, "100", Some("101")).expect("it is answered");
+    assert!(said.ends_with("\n; rolled back to serial 90\n"), "{said}");
+    assert!(!said.contains("as a whole"), "{said}");
 }
 
 #[test]
