@@ -51,6 +51,11 @@ impl Failure {
         }
     }
 
+    /// The same of an order that was right, and could be carried out in part alone.
+    pub(crate) fn while_running(self) -> Self {
+        Self { code: 1, ..self }
+    }
+
     /// Whether the history does not tell what was asked.
     pub(crate) const fn is_not_known(&self) -> bool {
         self.code == 3

@@ -33,7 +33,7 @@ fn chart_of(overlay: &str) -> (&'static str, &'static [&'static str]) {
     match overlay {
         "hidden-primary" => ("zonewright", &[]),
         "cluster-dns" => ("kube-system", &["cluster-dns.yaml"]),
-        "beside-coredns" => ("kube-system", &["cluster-dns.yaml", "beside-coredns.yaml"]),
+        "beside-coredns" => ("kube-system", &["beside-coredns.yaml"]),
         other => panic!("no overlay {other}"),
     }
 }
@@ -198,7 +198,7 @@ fn the_chart_refuses_values_of_which_one_would_be_ignored() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         output.status.success().then_some(()).ok_or(error)
     };
-    let servers = "servers[0].plugins[0].name=whoami";
+    let servers = "servers[0].plugins[0].name=health,servers[0].plugins[1].name=ready";
     let one = "the Corefile comes from one of existingConfigMap, corefile and servers";
     for program in ["helm3", "helm4"] {
         for (values, why) in [
@@ -216,13 +216,93 @@ fn the_chart_refuses_values_of_which_one_would_be_ignored() {
         }
         for values in [
             &["existingConfigMap=a"][..],
-            &["corefile=b"],
             &[servers],
             &["replicaCount=2", "persistence.enabled=false"],
             &["replicaCount=0"],
         ] {
             assert_eq!(render(program, values), Ok(()), "{program} {values:?}");
         }
+    }
+}
+
+/// A pod without them is never ready, and is restarted for ever.
+#[test]
+fn the_chart_refuses_a_corefile_without_what_the_probes_ask() {
+    if needs::lacks(&["helm"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let render = |program: &str, corefile: &str, more: &[&str]| {
+        let file = folder.path().join("Corefile");
+        fs::write(&file, corefile).expect("the folder can be written");
+        let output = Command::new(needs::program(program))
+            .envs(
+                ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"]
+                    .map(|it| (it, folder.path())),
+            )
+            .args(["template", "zonewright", CHART, "--set-file"])
+            .arg(format!("corefile={}", file.display()))
+            .args(more.iter().flat_map(|value| ["--set", value]))
+            .output()
+            .expect("helm runs");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        output.status.success().then_some(()).ok_or(error)
+    };
+    let probe = |name: &str| format!("{name}.httpGet.port=1");
+    let [live, start, ready] = ["livenessProbe", "startupProbe", "readinessProbe"].map(probe);
+    for program in ["helm3", "helm4"] {
+        for (corefile, more, why) in [
+            (". {\n    ready\n}\n", &[][..], "corefile lacks `health`"),
+            (". {\n    health\n}\n", &[], "corefile lacks `ready`"),
+            (
+                ". {\n    # health\n    ready\n}\n",
+                &[],
+                "corefile lacks `health`",
+            ),
+            (
+                ". {\n    ready\n}\n",
+                &[live.as_str()],
+                "which the startupProbe of the pod asks",
+            ),
+        ] {
+            let error = render(program, corefile, more).expect_err(why);
+            assert!(error.contains(why), "{program} {corefile}: {error}");
+        }
+        for (corefile, more) in [
+            (
+                ". {\n    health {\n        lameduck 5s\n    }\n    ready\n}\n",
+                &[][..],
+            ),
+            (". {\n    import more/*.conf\n}\n", &[]),
+            (". {\n    ready\n}\n", &[live.as_str(), start.as_str()]),
+            (". {\n    health\n}\n", &[ready.as_str()]),
+        ] {
+            assert_eq!(
+                render(program, corefile, more),
+                Ok(()),
+                "{program} {corefile}"
+            );
+        }
+    }
+}
+
+/// It was nearly hidden-primary: nothing said that it is for after cluster-dns.yaml.
+#[test]
+fn the_values_beside_coredns_are_the_same_alone_and_after_those_of_cluster_dns() {
+    if needs::lacks(&["helm"]) {
+        return;
+    }
+    let after = ["--values".to_owned(), format!("{CHART}/cluster-dns.yaml")];
+    let own = [
+        "--values".to_owned(),
+        format!("{CHART}/beside-coredns.yaml"),
+    ];
+    let both = [after, own.clone()].concat();
+    for program in ["helm3", "helm4"] {
+        let render = |values: &[String]| helm(program, &["template", "zonewright", CHART], values);
+        let alone = render(&own);
+        assert_eq!(alone, render(&both), "{program}");
+        assert!(alone.contains("k8s-app: kube-dns"), "{alone}");
     }
 }
 
@@ -347,7 +427,10 @@ fn each_value_of_the_chart_is_in_its_objects_and_a_cluster_takes_them() {
         "persistence": { "enabled": false },
         "servers": [{
             "zones": [{ "scheme": "tls://", "zone": "zw-zone.example" }], "port": 4114,
-            "plugins": [{ "name": "kubernetes", "parameters": "10.41.0.0/16", "configBlock": "ttl 41" }],
+            "plugins": [
+                { "name": "health" }, { "name": "ready" },
+                { "name": "kubernetes", "parameters": "10.41.0.0/16", "configBlock": "ttl 41" },
+            ],
         }],
     });
     write("servers.yaml", &servers.to_string());

@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::support::apiserver::{Access, ApiServer};
@@ -265,6 +266,40 @@ fn an_emptied_folder_is_held_released_and_recovers() {
 }
 
 /// After its time what is held is published, and that is said.
+/// The freeze is over, and the version is not published: that is no wrong question.
+#[test]
+fn a_release_of_a_freeze_that_the_gate_follows_has_exit_code_1() {
+    let (mut zonewright, folder) = of_folder("");
+    zonewright.start();
+    zonewright.command(&["freeze", ZONES[0], "--for", "1h"]);
+    fs::remove_file(folder.join("blue.json")).unwrap();
+    fs::remove_file(folder.join("green.json")).unwrap();
+    wait(&mut zonewright, "the reverse zone is held", |it| {
+        held(it) >= 1.0
+    });
+    let status = |it: &Zonewright| it.command(&["status"]);
+    wait(&mut zonewright, "changes wait for the freeze", |it| {
+        status(it).contains("changes wait")
+    });
+    let release = || {
+        let mut command = Command::new(needs::zonewright());
+        command
+            .args(["release", ZONES[0], "--state"])
+            .arg(zonewright.state());
+        let output = command.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), error)
+    };
+    let (code, error) = release();
+    assert!(
+        error.contains("follows its sources again, but its version is held"),
+        "{error}"
+    );
+    assert_eq!(code, Some(1), "{error}");
+    assert_eq!(release().0, Some(0), "a second one publishes the loss");
+    assert_eq!(release().0, Some(2), "nothing is held");
+}
+
 /// What a release would do can be seen before: each record with its cause, and the whole zone.
 #[test]
 fn what_is_held_is_shown_before_it_is_released() {

@@ -1,9 +1,9 @@
 //! The answer to a question: of the running server, else of the store.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use history::{AuditError, Output, Question, Request, ZoneParts, answer, ask};
+use history::{Output, Question, Request, Status, ZoneParts, answer, ask};
 use serde::de::DeserializeOwned;
 
 use crate::cli::args::Reading;
@@ -31,7 +31,7 @@ pub(crate) fn read_into(
         | Request::Reload
         | Request::Stop
         | Request::Notify { .. }
-        | Request::Order { .. } => Err(Failure::running(AuditError::NoServer.to_string())),
+        | Request::Order { .. } => Err(Failure::running(no_server(state))),
         Request::Log { .. }
         | Request::Follow(_)
         | Request::Show { .. }
@@ -47,6 +47,25 @@ pub(crate) fn read_into(
             answer(question, &stored.past, &NOBODY.into(), out).map_err(refused)
         }
     }
+}
+
+/// The error of a command that needs a running server. It names the folder: a wrong one is the usual reason.
+fn no_server(state: &Path) -> String {
+    format!(
+        "no server runs on the state folder {}; name its folder with --state, or start one with `zonewright run`",
+        state.display()
+    )
+}
+
+/// How things stand at the server that runs with this state folder.
+pub(crate) fn standing(state: &Path) -> Option<Status> {
+    let question = Question {
+        request: Request::Standing,
+        output: Output::Json,
+    };
+    let mut text = Vec::new();
+    ask(state, &question, &mut text)?.ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Who answers several questions: a running server, or the store, which is opened once.
@@ -151,5 +170,19 @@ pub(crate) fn ignore_closed(error: io::Error) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::running(format!("standard output: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_on_which_no_server_runs_is_named() {
+        let said = no_server(Path::new("/var/lib/other"));
+        assert!(
+            said.contains("the state folder /var/lib/other; name its folder with --state"),
+            "{said}"
+        );
     }
 }

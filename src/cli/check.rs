@@ -67,12 +67,6 @@ impl Finding {
             }),
         }
     }
-
-    /// The lines of an error.
-    fn of_lines(failure: &Failure) -> Vec<Self> {
-        let text = failure.to_string();
-        text.lines().map(|line| Self::Line(line.into())).collect()
-    }
 }
 
 /// All that was found.
@@ -156,34 +150,30 @@ fn print_json(file: &str, found: &Findings, explains: bool) -> Result<(), Failur
 /// Looks for problems.
 fn look(configuration: &Configuration) -> Result<Findings, Failure> {
     let placed = |problems: Vec<Problem>| problems.into_iter().map(Finding::Placed).collect();
-    let loaded = match read(configuration) {
-        Ok(loaded) => loaded,
+    let runtime = runtime()?;
+    let (config, mut found) = match read(configuration) {
+        Ok(loaded) => {
+            let config = loaded.config;
+            let found = Findings {
+                zones: zones_of(&config),
+                explained: explain(&config) + &rights(&config),
+                errors: Vec::new(),
+                warnings: placed(loaded.warnings),
+            };
+            (config, found)
+        }
         Err(rejected) => {
             // Its warnings may come from its errors.
-            return Ok(Findings {
+            let found = Findings {
                 errors: placed(rejected.problems),
                 ..Findings::default()
-            });
+            };
+            (rejected.readable, found)
         }
     };
-    let config = &loaded.config;
-    let runtime = runtime()?;
-    let mut found = Findings {
-        zones: zones_of(config),
-        explained: explain(config) + &rights(config),
-        errors: Vec::new(),
-        warnings: placed(loaded.warnings),
-    };
-    for checked in [
-        check_sources(config, &runtime),
-        check_files(config),
-        check_certificates(config),
-        check_tls(config),
-    ] {
-        found
-            .errors
-            .extend(checked.err().iter().flat_map(Finding::of_lines));
-    }
+    let config = &config;
+    let of_files = errors_of_files(config, &runtime);
+    found.errors.extend(of_files.into_iter().map(Finding::Line));
     if found.errors.is_empty() {
         let warnings = of_machine(config, &runtime).into_iter();
         found.warnings.extend(warnings.map(Finding::Line));
@@ -191,6 +181,21 @@ fn look(configuration: &Configuration) -> Result<Findings, Failure> {
     // The system may still look for a name.
     runtime.shutdown_background();
     Ok(found)
+}
+
+/// The errors of the files that a configuration names, also one with other errors.
+fn errors_of_files(config: &Config, runtime: &Runtime) -> Vec<String> {
+    let checked = [
+        check_sources(config, runtime),
+        check_files(config),
+        check_certificates(config),
+        check_tls(config),
+    ];
+    let errors = checked.into_iter().filter_map(Result::err);
+    let texts = errors.map(|error| error.to_string());
+    texts
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect()
 }
 
 /// The zones of all blocks.
@@ -277,7 +282,53 @@ fn check_files(config: &Config) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use directives::config::{Overrides, parse_text};
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// The errors of files, and those of the Corefile.
+    fn errors(text: &str) -> (Vec<String>, usize) {
+        let rejected = parse_text("Corefile", text, &Overrides::default(), &|_| None);
+        let Err(rejected) = rejected else {
+            return (Vec::new(), 0);
+        };
+        let runtime = runtime().unwrap();
+        let of_files = errors_of_files(&rejected.readable, &runtime);
+        (of_files, rejected.problems.len())
+    }
+
+    /// They were found after all errors of the Corefile were corrected.
+    #[test]
+    fn the_files_of_a_corefile_with_errors_are_read() {
+        let text = "a.test b.test:99999 {\n file /none/db a.test\n}\n\
+            tls://c.test {\n tls /none/cert /none/key\n whoami\n}\n\
+            d.test {\n kubernetes {\n  manifests /none/objects\n  ttl never\n }\n}\n\
+            in-addr.arpa {\n kubernetes\n}\n";
+        let (of_files, of_text) = errors(text);
+        let of_files = of_files.join("\n");
+        for file in ["/none/db", "/none/cert", "/none/objects"] {
+            assert!(of_files.contains(file), "{file}: {of_files}");
+        }
+        assert_eq!(of_text, 3);
+    }
+
+    /// A directive with an error does not look like one that is missing.
+    #[test]
+    fn an_error_of_the_corefile_is_no_error_of_files_too() {
+        let text = "tls://c.test {\n tls /none/cert\n whoami\n}\n";
+        assert_eq!(errors(text).0, [""; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_files_of_any_text_are_looked_for_without_a_panic(words in prop::collection::vec(prop::sample::select(vec![
+            "{", "}", "\n", "\n", ",", ".", "a:53", "10.0.0.0/15", "in-addr.arpa", "tls://b", "kubernetes", "multicluster",
+            "k8s_external", "file", "/none", "catalog", "etcd", "apex", "ns", "tls", "manifests", "transfer", "to", "*",
+        ]), 0..60)) {
+            prop_assert!(errors(&words.join(" ")).0.len() < 60);
+        }
+    }
 
     #[test]
     fn a_corefile_without_zones_is_said_to_have_none() {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use directives::config::{Loaded, Overrides, Rejected};
 use dns::Name;
-use history::{Follow, OrderText, Output, Question, Request, Status, write_condensed};
+use history::{AuditError, Follow, OrderText, Output, Question, Request, Status, write_condensed};
 use tokio::runtime::Runtime;
 
-use crate::cli::answered::{finish, ignore_closed, read_into, read_json, wanted_of};
+use crate::cli::answered::{finish, ignore_closed, read_into, read_json, standing, wanted_of};
 use crate::cli::args::{
     Asking, Audit, Configuration, DiffWanted, Format, HoldWanted, LogWanted, OrderWanted, Reading,
 };
@@ -82,7 +82,7 @@ pub fn print_zones(
         .transpose()?;
     let runtime = runtime()?;
     let zones = runtime.block_on(render(&loaded.config))?;
-    let known: Vec<String> = zones.iter().map(|zone| zone.zone.to_string()).collect();
+    let known: Vec<Name> = zones.iter().map(|it| it.zone.clone()).collect();
     let mut found = false;
     for rendered in zones {
         if wanted
@@ -97,11 +97,11 @@ pub fn print_zones(
         }
     }
     match wanted {
-        Some(wanted) if !found => Err(Failure::unusable(format!(
-            "the Corefile has no zone {wanted}; it has {}",
-            known.join(", ")
-        ))),
-        _ => Ok(()),
+        Some(zone) if !found => {
+            let error = AuditError::NoZone { zone, known };
+            Err(Failure::unusable(error.to_string()))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -360,13 +360,33 @@ pub fn hold(zone: String, order: OrderText, wanted: &HoldWanted) -> Result<(), F
         order: who,
     } = wanted;
     confirm(&zone, &order, who, *with_reverse)?;
+    let state = who.asking.state.folder();
+    let is_release = matches!(order, OrderText::Release);
+    let before = is_release.then(|| standing(&state)).flatten();
     let request = Request::Order {
         zone,
         order,
         reason: who.reason.clone(),
         with_reverse: *with_reverse,
     };
-    question(request, &who.asking)
+    let done = question(request, &who.asking);
+    match (done, before) {
+        (Err(failure), Some(before))
+            if standing(&state).is_some_and(|after| is_only_gated(&before, &after)) =>
+        {
+            Err(failure.while_running())
+        }
+        (done, _) => done,
+    }
+}
+
+/// Whether a release ended a freeze or rollback, after which the gate holds the version: the order was right.
+fn is_only_gated(before: &Status, after: &Status) -> bool {
+    let mut ended = after.zones.iter().filter(|line| {
+        let mut earlier = before.zones.iter().filter(|it| it.zone == line.zone);
+        line.order.is_none() && earlier.any(|it| it.order.is_some())
+    });
+    ended.any(|line| line.held.is_some())
 }
 
 /// `advance`.
@@ -440,6 +460,33 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its exit code was that of a wrong question.
+    #[test]
+    fn a_release_after_which_the_gate_holds_was_no_wrong_question() {
+        let status = |has_order: bool, is_held: bool| -> Status {
+            let order = has_order.then(|| {
+                serde_json::json!({ "rolledBackTo": null, "sinceMs": 1, "untilMs": null, "by": "uid 0" })
+            });
+            let held = is_held.then(|| {
+                serde_json::json!({ "why": "it would lose 90 of 100 records", "sinceMs": 1, "untilMs": null,
+                    "isReleasable": true })
+            });
+            let zone = serde_json::json!({ "zone": "z.", "serial": 7, "timeMs": 1, "records": 100,
+                "staleSinceMs": null, "hash": null, "held": held, "order": order });
+            let all = serde_json::json!({ "version": "1", "zones": [zone], "sources": [], "secondaries": [],
+                "problems": [], "listeners": [] });
+            serde_json::from_value(all).expect("it is a status")
+        };
+        for (before, after, want) in [
+            (status(true, true), status(false, true), true),
+            (status(true, false), status(false, false), false),
+            (status(false, true), status(false, true), false),
+            (status(true, true), status(true, true), false),
+        ] {
+            assert_eq!(is_only_gated(&before, &after), want, "{before:?} {after:?}");
+        }
+    }
 
     #[test]
     fn a_range_has_two_ends_or_ends_at_the_current_version() {

@@ -3,12 +3,10 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use dns::Name;
-use history::{
-    AuditError, Moment, OrderText, Output, Present, Question, Request, Status, ZoneLine, ask,
-    until_ms,
-};
+use history::{AuditError, Moment, OrderText, Present, Status, ZoneLine, until_ms};
 use ops::{Clock, SystemClock, millis};
 
+use crate::cli::answered::standing;
 use crate::cli::args::OrderWanted;
 use crate::failure::Failure;
 
@@ -31,17 +29,8 @@ pub(crate) fn confirm(
     }
     check_times(order, millis(SystemClock.wall()))
         .map_err(|error| Failure::unusable(error.to_string()))?;
-    let mut text = Vec::new();
-    let question = Question {
-        request: Request::Standing,
-        output: Output::Json,
-    };
-    let answered = ask(&wanted.asking.state.folder(), &question, &mut text);
-    let status = match answered {
-        Some(Ok(())) => serde_json::from_slice::<Status>(&text).ok(),
-        // The order itself says why there is no answer.
-        Some(Err(_)) | None => None,
-    };
+    // If there is no answer, the order itself says why.
+    let status = standing(&wanted.asking.state.folder());
     let Some(what) = status.and_then(|status| to_confirm(&status, zone, order)) else {
         return Ok(());
     };

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use directives::config::{Catalog, Config, ServerBlock, Transfer};
 use dns::tsig::{self, Key};
 use dns::{Name, Serial};
-use history::{Output, Question, Request, SCHEMA, Status, ask};
-use ops::SystemClock;
+use history::{Output, SCHEMA, Status};
+use ops::{Clock, SystemClock};
 use serde_json::json;
 
+use crate::cli::answered::standing;
 use crate::cli::args::{Configuration, Format, State};
 use crate::cli::commands::{load, print};
-use crate::doctor::{Diagnosis, OurServer, Patient, Standing, diagnose, probe};
+use crate::doctor::{Diagnosis, Patient, Probed, Standing, diagnose, probe};
 use crate::failure::Failure;
 
 /// `doctor`.
@@ -25,16 +25,14 @@ use crate::failure::Failure;
 pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> Result<(), Failure> {
     let loaded = load(configuration)?;
     let state = &state.folder_with(&loaded.config);
-    let is_running = our_status(state).is_some();
-    if !is_running {
+    // The zones may change meanwhile: the serials before and after are compared.
+    let before = standing(state);
+    if before.is_none() {
+        let state = state.display();
         tracing::warn!(
-            "no server runs on this state folder, so serials are not compared; name the folder of the running server with --state"
+            "no server runs on the state folder {state}, so serials are not compared; name the folder of the running server with --state"
         );
     }
-    let ours = |patient: &Patient| {
-        let status = is_running.then(|| our_status(state)).flatten()?;
-        standing(status, patient)
-    };
     let patients = patients(&loaded.config);
     if patients.is_empty() {
         let message = "the Corefile names no secondary: write transfer { to ADDRESS }";
@@ -46,16 +44,24 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
         by_address.entry(address).or_default().push(tries);
     }
     // A secondary that does not answer delays no other.
-    let lines: Vec<(String, bool)> = std::thread::scope(|scope| {
+    let visits: Vec<Visit<'_>> = std::thread::scope(|scope| {
         let visits: Vec<_> = by_address
             .values()
-            .map(|patients| scope.spawn(|| visit_all(patients, &ours, format.output)))
+            .map(|patients| scope.spawn(|| visit_all(patients, before.as_ref())))
             .collect();
         let done = visits
             .into_iter()
             .map(|visit| visit.join().unwrap_or_default());
         done.flatten().collect()
     });
+    let (after, now) = match before {
+        Some(_) => (standing(state), SystemClock.now()),
+        None => (None, SystemClock.now()),
+    };
+    let lines: Vec<(String, bool)> = visits
+        .into_iter()
+        .map(|visit| visit.line(after.as_ref(), now, format.output))
+        .collect();
     let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
     print(&text)?;
     let ill = lines.iter().filter(|(_, is_well)| !is_well).count();
@@ -68,23 +74,48 @@ pub fn doctor(configuration: &Configuration, state: &State, format: Format) -> R
     Ok(())
 }
 
-/// Tries the zones at one secondary: the lines, and whether all is well. If it was not reached for one zone, it is not
-/// asked for the others, because each try takes seconds.
-fn visit_all(patients: &[&Tries], ours: &OurServer<'_>, output: Output) -> Vec<(String, bool)> {
-    let mut unreached: Option<&Name> = None;
-    let visits = patients.iter().map(|tries| {
-        let diagnosis = unreached.map_or_else(
-            || {
-                let (diagnosis, is_reached) = tries.diagnosis(ours);
-                unreached = (!is_reached).then_some(&tries.first.zone);
-                diagnosis
-            },
-            |zone| Diagnosis::Ill {
+/// One zone at one secondary, after it was tried.
+struct Visit<'a> {
+    /// With the first key of its line, if there is one.
+    first: &'a Patient,
+    /// The answers, with the key that it takes; or the zone for which it was not reached, so that it was not asked for this one.
+    outcome: Result<(Option<Name>, Probed), &'a Name>,
+}
+
+impl Visit<'_> {
+    /// The line of it, and whether all is well. `after` is the status of our server at `now`.
+    fn line(self, after: Option<&Status>, now: Instant, output: Output) -> (String, bool) {
+        let Self { first, outcome } = self;
+        let diagnosis = match outcome {
+            Ok((key, probed)) => {
+                let after = after.and_then(|status| seen_of(status, first));
+                diagnose(&probed.complete(after, now), key.as_ref())
+            }
+            Err(zone) => Diagnosis::Ill {
                 what: format!("not tried, because it was not reached for {zone}"),
                 fix: "see there".to_owned(),
             },
-        );
-        line(&tries.first, &diagnosis, output)
+        };
+        line(first, &diagnosis, output)
+    }
+}
+
+/// Tries the zones at one secondary. If it was not reached for one zone, it is not asked for the others, because each try
+/// takes seconds.
+fn visit_all<'a>(patients: &[&'a Tries], before: Option<&Status>) -> Vec<Visit<'a>> {
+    let mut unreached: Option<&Name> = None;
+    let visits = patients.iter().map(|tries| {
+        let first = &tries.first;
+        let outcome = match unreached {
+            Some(zone) => Err(zone),
+            None => {
+                let ours = before.and_then(|status| seen_of(status, first));
+                let (key, probed) = tries.probed(ours.map(|it| it.serial));
+                unreached = (!probed.findings.is_reached()).then_some(&first.zone);
+                Ok((key, probed))
+            }
+        };
+        Visit { first, outcome }
     });
     visits.collect()
 }
@@ -120,48 +151,34 @@ struct Tries {
 }
 
 impl Tries {
-    /// The diagnosis with the first key that the secondary takes, and whether it was reached. If it takes none, that with
-    /// the first.
-    fn diagnosis(&self, ours: &OurServer<'_>) -> (Diagnosis, bool) {
+    /// The answers with the first key that the secondary takes, and this key. If it takes none, those with the first.
+    fn probed(&self, before: Option<Serial>) -> (Option<Name>, Probed) {
         let examine = |patient: &Patient| {
-            let findings = probe(patient, ours, &SystemClock);
-            let key = patient.key.as_ref().map(|key| key.name());
-            let diagnosis = diagnose(&findings, key);
-            ((diagnosis, findings.is_reached()), findings.refuses_key())
+            let key = patient.key.as_ref().map(|key| key.name().clone());
+            (key, probe(patient, before, &SystemClock))
         };
-        let (first, is_refused) = examine(&self.first);
-        if !is_refused {
+        let first = examine(&self.first);
+        if !first.1.findings.refuses_key() {
             return first;
         }
         let mut others = self.others.iter().map(examine);
-        let taken = others.find(|(_, is_refused)| !is_refused);
-        taken.map_or(first, |(found, _)| found)
+        let taken = others.find(|(_, probed)| !probed.findings.refuses_key());
+        taken.unwrap_or(first)
     }
 }
 
-/// How things stand at the server that runs with this state folder.
-fn our_status(state: &Path) -> Option<Status> {
-    let question = Question {
-        request: Request::Standing,
-        output: Output::Json,
-    };
-    let mut text = Vec::new();
-    ask(state, &question, &mut text)?.ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
 /// What it says of a zone at a secondary.
-fn standing(status: Status, patient: &Patient) -> Option<Standing> {
+fn seen_of(status: &Status, patient: &Patient) -> Option<Standing> {
     let zone = patient.zone.to_string();
-    let line = status.zones.into_iter().find(|it| it.zone == zone)?;
+    let line = status.zones.iter().find(|it| it.zone == zone)?;
     let address = patient.address.to_string();
-    let mut secondaries = status.secondaries.into_iter();
+    let mut secondaries = status.secondaries.iter();
     let seen = secondaries.find(|it| it.zone == zone && it.secondary == address);
     let (asked, key, denied) = seen.map_or((None, None, None), |it| {
         (
             it.asked_seconds,
-            it.asked_with,
-            it.denied.zip(it.denied_seconds),
+            it.asked_with.clone(),
+            it.denied.clone().zip(it.denied_seconds),
         )
     });
     Some(Standing {
@@ -234,7 +251,9 @@ mod tests {
             others: Vec::new(),
         };
         let zones = [tries("a."), tries("b."), tries("c.")];
-        let lines = visit_all(&zones.each_ref(), &|_| None, Output::Text);
+        let visits = visit_all(&zones.each_ref(), None).into_iter();
+        let line = |visit: Visit<'_>| visit.line(None, SystemClock.now(), Output::Text);
+        let lines: Vec<(String, bool)> = visits.map(line).collect();
         let [(first, false), (second, false), (third, false)] = &lines[..] else {
             panic!("{lines:?}");
         };

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use directives::config::{
-    Bind, BindHost, Catalog, Config, Forward, Hosts, Listener, Pods, Registered, Role, ServerBlock,
-    Source, Transfer, directives, transfers_on,
+    Bind, BindHost, Catalog, Config, Forward, Hosts, Kubernetes, Listener, Options, Pods,
+    RecordLimits, Registered, Role, ServerBlock, Source, Transfer, directives, transfers_on,
 };
 use dns::Name;
 use transfer::TlsDemand;
@@ -56,6 +56,9 @@ fn explain_block(config: &Config, block: &ServerBlock, text: &mut String) {
         }
     }
     for cluster in block.clusters() {
+        if let Some(says) = objects(cluster) {
+            line(text, "objects", &says);
+        }
         for zone in &cluster.forward_zones {
             if cluster.options.pods == Pods::Insecure {
                 let says = format!(
@@ -78,6 +81,65 @@ fn explain_block(config: &Config, block: &ServerBlock, text: &mut String) {
         }
     }
     line(text, "the rest", &rest(block));
+}
+
+/// The objects of a cluster that give names, and the names that they give, as far as options change them.
+fn objects(cluster: &Kubernetes) -> Option<String> {
+    let Options {
+        namespace_labels,
+        labels,
+        pods,
+        endpoint_pod_names,
+        endpoints,
+        // Names that are in no zone have lines of their own.
+        zonal: _,
+        hides_empty_services,
+        limits,
+        // They change no name.
+        api: _,
+        startup_timeout: _,
+    } = &cluster.options;
+    let RecordLimits {
+        rrset,
+        service,
+        namespace,
+    } = limits;
+    let mut says = Vec::new();
+    if let Some(namespaces) = &cluster.namespaces {
+        let namespaces: Vec<&str> = namespaces.iter().map(String::as_str).collect();
+        says.push(format!("only of the namespaces {}", namespaces.join(", ")));
+    }
+    if let Some(labels) = namespace_labels {
+        says.push(format!("only of namespaces with the labels {labels}"));
+    }
+    if let Some(labels) = labels {
+        says.push(format!("only with the labels {labels}"));
+    }
+    if *hides_empty_services {
+        says.push("no Service without a ready endpoint (ignore empty_service)".to_owned());
+    }
+    if !endpoints {
+        says.push("no endpoints (noendpoints)".to_owned());
+    }
+    if *endpoint_pod_names {
+        says.push("endpoints with the names of their pods (endpoint_pod_names)".to_owned());
+    }
+    match pods {
+        Pods::Verified => says.push("pods by their addresses (pods verified)".to_owned()),
+        Pods::Disabled | Pods::Insecure => {}
+    }
+    let limits = [
+        ("an RRset", rrset),
+        ("a Service", service),
+        ("a namespace", namespace),
+    ];
+    for (of, limit) in limits {
+        if let Some(limit) = limit {
+            says.push(format!("at most {limit} records of {of}"));
+        }
+    }
+    let home = cluster.home().filter(|_| !says.is_empty())?;
+    Some(format!("for {home} {}", says.join("; ")))
 }
 
 /// Whether a directive is a handler.
@@ -279,6 +341,37 @@ mod tests {
                     zone        z. from the file db; not transferred\n  \
                     the rest    SERVFAIL: no handler answers them\n";
         assert_eq!(explain(&loaded.config), want);
+    }
+
+    /// It did not say that only some namespaces have names.
+    #[test]
+    fn a_block_says_which_objects_give_its_names() {
+        let said = |options: &str| {
+            let text = format!("z {{\n kubernetes {{\n  manifests m\n{options}\n }}\n}}\n");
+            let loaded = parse_text("Corefile", &text, &Overrides::default(), &|_| None).unwrap();
+            let said = explain(&loaded.config);
+            let lines = said
+                .lines()
+                .filter_map(|line| line.strip_prefix("  objects     "));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(said("ttl 30\npods insecure"), [""; 0]);
+        assert_eq!(
+            said("namespaces shop\nnamespaces db shop"),
+            ["for z. only of the namespaces db, shop"]
+        );
+        assert_eq!(
+            said(
+                "namespace_labels team=a\nlabels app in (web,db)\npods verified\nendpoint_pod_names\nignore empty_service\nlimits rrset 9 namespace 99"
+            ),
+            [
+                "for z. only of namespaces with the labels team=a; only with the labels app in (db,web); \
+              no Service without a ready endpoint (ignore empty_service); \
+              endpoints with the names of their pods (endpoint_pod_names); pods by their addresses (pods verified); \
+              at most 9 records of an RRset; at most 99 records of a namespace"
+            ]
+        );
+        assert_eq!(said("noendpoints"), ["for z. no endpoints (noendpoints)"]);
     }
 
     /// transfer D4: it said that a catalog is transferred where another block has its questions.

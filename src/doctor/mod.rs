@@ -4,7 +4,7 @@
 
 mod probe;
 
-pub use probe::{OurServer, Patient, Standing, probe};
+pub use probe::{Patient, Probed, Standing, probe};
 
 use std::fmt;
 use std::io;
@@ -206,7 +206,7 @@ fn lacks(what: String, requests: Option<&Requests>) -> Diagnosis {
         Some(Requests {
             has_asked: false, ..
         }) => ill(
-            format!("{what}, and has not asked us since it was notified"),
+            format!("{what}; the secondary has not asked us since it was notified"),
             "correct the primary's address and port there, and let TCP through to here; its log has more",
         ),
         Some(_) | None => ill(

@@ -52,11 +52,19 @@ pub struct Standing {
     pub denied: Option<(String, Duration)>,
 }
 
-/// Gives what our server says, if it can be asked.
-pub type OurServer<'a> = dyn Fn(&Patient) -> Option<Standing> + Sync + 'a;
+/// The answers of a secondary, without what our server saw of it.
+#[derive(Debug)]
+pub struct Probed {
+    /// The findings, without our serial and without its requests.
+    pub findings: Findings,
+    /// Our serial before the probe.
+    before: Option<Serial>,
+    /// When the probe began.
+    begin: Instant,
+}
 
-/// Asks all questions. Takes a few seconds if there is no answer.
-pub fn probe(patient: &Patient, ours: &OurServer<'_>, clock: &dyn Clock) -> Findings {
+/// Asks all questions. `before` is our serial, if it is known. Takes a few seconds if there is no answer.
+pub fn probe(patient: &Patient, before: Option<Serial>, clock: &dyn Clock) -> Probed {
     let begin = clock.now();
     let first_by_tcp = soa_by(patient, stream, clock);
     let notify = notify(patient, clock);
@@ -64,8 +72,6 @@ pub fn probe(patient: &Patient, ours: &OurServer<'_>, clock: &dyn Clock) -> Find
         &notify,
         Reached::Answered(answer) if answer.rcode == Rcode::NOERROR && answer.is_signed
     );
-    // The zone may change meanwhile; the current version counts.
-    let before = ours(patient).map(|it| it.serial);
     let (mut udp, mut catalog) = look(patient, clock);
     // The transfer that follows a NOTIFY takes a moment.
     for _ in 0..LOOKS {
@@ -79,23 +85,42 @@ pub fn probe(patient: &Patient, ours: &OurServer<'_>, clock: &dyn Clock) -> Find
         Some(Reached::Answered(answer)) => Reached::Answered(answer),
         Some(_) | None => first_by_tcp,
     };
-    let after = ours(patient);
-    let ours = before.zip(after.as_ref());
-    let took = clock.now().saturating_duration_since(begin);
-    Findings {
-        udp,
-        tcp,
-        notify,
-        ours: ours.map(|(before, after)| Ours {
+    Probed {
+        findings: Findings {
+            udp,
+            tcp,
+            notify,
+            ours: None,
+            requests: None,
+            is_catalog: patient.is_catalog,
+        },
+        before,
+        begin,
+    }
+}
+
+impl Probed {
+    /// All findings. `after` is what our server says at `now`, after the probe.
+    pub fn complete(self, after: Option<Standing>, now: Instant) -> Findings {
+        let Self {
+            findings,
             before,
-            after: after.serial,
-        }),
-        requests: after.map(|it| Requests {
-            has_asked: it.asked.is_some_and(|ago| ago <= took),
-            key: it.key,
-            denied: it.denied.map(|(reason, ago)| (reason, ago.as_secs())),
-        }),
-        is_catalog: patient.is_catalog,
+            begin,
+        } = self;
+        let ours = before.zip(after.as_ref());
+        let since = now.saturating_duration_since(begin);
+        Findings {
+            ours: ours.map(|(before, after)| Ours {
+                before,
+                after: after.serial,
+            }),
+            requests: after.map(|it| Requests {
+                has_asked: it.asked.is_some_and(|ago| ago <= since),
+                key: it.key,
+                denied: it.denied.map(|(reason, ago)| (reason, ago.as_secs())),
+            }),
+            ..findings
+        }
     }
 }
 

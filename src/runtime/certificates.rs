@@ -44,7 +44,9 @@ pub(crate) fn open(blocks: &[&ServerBlock]) -> anyhow::Result<(Arc<TlsIdentity>,
 pub(crate) fn check_certificates(config: &Config) -> Result<(), Failure> {
     let mut wrong: Vec<String> = Vec::new();
     for (listener, blocks) in config.listeners() {
-        if listener.scheme.encrypted().is_none() {
+        // A listener without one is an error of the Corefile.
+        let has_tls = blocks.iter().any(|block| block.has::<Tls>());
+        if listener.scheme.encrypted().is_none() || !has_tls {
             continue;
         }
         if let Err(error) = open(&blocks) {

@@ -213,7 +213,10 @@ impl StoredPast {
                 serial,
                 until_ms,
             } => {
-                let none = || AuditError::Refused(format!("{zone} is not served here"));
+                let none = || AuditError::NoZone {
+                    zone: zone.clone(),
+                    known: self.served_zones(),
+                };
                 let served = self.near(&zone).ok_or_else(none)?;
                 let contents = self.contents(&zone, seq)?;
                 let rollback = rollback_to(serial, &contents, &served);
@@ -244,6 +247,12 @@ impl StoredPast {
         };
         let (asked, answer) = oneshot::channel();
         ask(inputs, question(asked, place), answer, CARRIED_OUT_WITHIN)
+    }
+
+    /// The zones of the running server.
+    fn served_zones(&self) -> Vec<Name> {
+        let zones = self.zones.iter().flat_map(|zones| zones.all());
+        zones.map(|zone| zone.apex().clone()).collect()
     }
 
     /// The current version of the running server.

@@ -6,6 +6,7 @@ use crate::address::HttpAddress;
 use crate::lexer::Token;
 use crate::parser::{Line, Statement};
 use crate::place::Report;
+use crate::slip::nearest;
 
 impl Statement {
     /// The one argument, if there is one; more are reported.
@@ -65,11 +66,8 @@ impl Statement {
     /// Reports an unknown option; `options` lists the known ones.
     pub fn unknown_option(&self, line: &Line, options: &str, report: &mut Report) {
         let message = format!("{} has no option {}", self.name.text, line.name.shown());
-        report.error(
-            &line.name.place,
-            message,
-            format!("its options are {options}"),
-        );
+        let fix = option_fix(&line.name.text, options);
+        report.error(&line.name.place, message, fix);
     }
 }
 
@@ -128,10 +126,41 @@ impl Line {
     }
 }
 
+/// The fix of an option that is not in this list: the one that was probably meant, or the list.
+#[must_use]
+pub fn option_fix(word: &str, options: &str) -> String {
+    match nearest(word, option_words(options)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("its options are {options}"),
+    }
+}
+
+/// The words of a list such as "shrink, at_least and hold".
+pub fn option_words(options: &str) -> impl Iterator<Item = &str> {
+    options.split(", ").flat_map(|part| part.split(" and "))
+}
+
 /// Reports superfluous words.
 fn refuse(owner: &str, words: &[Token], report: &mut Report) {
     if let Some(first) = words.first() {
         let message = format!("{owner}: {} is one argument too many", first.shown());
         report.error(&first.place, message, "remove it");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_option_is_answered_with_the_one_that_was_meant() {
+        let options = "shrink, at_least and hold";
+        assert_eq!(option_fix("shrinks", options), "did you mean 'shrink'?");
+        assert_eq!(option_fix("at_laest", options), "did you mean 'at_least'?");
+        assert_eq!(option_fix("Hold", options), "did you mean 'hold'?");
+        assert_eq!(
+            option_fix("limit", options),
+            "its options are shrink, at_least and hold"
+        );
     }
 }

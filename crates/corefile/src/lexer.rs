@@ -204,7 +204,7 @@ impl Lexer<'_> {
                 let start = self.start.clone();
                 let fix = "close it, or write a backslash before a quote within a word";
                 self.report
-                    .error(&start, "the quote that opens here is never closed", fix);
+                    .unpaired(&start, "the quote that opens here is never closed", fix);
                 if !self.text.is_empty() {
                     self.finish(self.line);
                 }

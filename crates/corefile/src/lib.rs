@@ -5,7 +5,7 @@
 //! together, each with file, line, column and fix.
 
 pub mod address;
-mod argument;
+pub mod argument;
 pub mod digest;
 pub mod environment;
 mod import;
@@ -13,6 +13,7 @@ pub mod lexer;
 pub mod parser;
 pub mod place;
 pub mod quantity;
+pub mod slip;
 pub mod text;
 
 pub use address::{DNS_PORT, HttpAddress, HttpAddressError, HttpHost, dns_address};

@@ -56,6 +56,15 @@ pub struct Line {
     pub arguments: Vec<Token>,
 }
 
+/// What the grammar has to know of directives, to see where a `}` is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct Vocabulary {
+    /// Whether a word is the name of a directive, supported or not.
+    pub is_directive: fn(&str) -> bool,
+    /// Whether the directive of the first word has the second one as an option.
+    pub is_option: fn(&str, &str) -> bool,
+}
+
 /// The state of the parser.
 pub struct Parser<'a> {
     /// The words not yet read: the file's, with those of imports on top.
@@ -64,18 +73,18 @@ pub struct Parser<'a> {
     pub snippets: BTreeMap<String, Vec<Token>>,
     /// The number of imports so far.
     pub imports: usize,
-    /// Whether a word begins a directive, supported or not.
-    is_directive: fn(&str) -> bool,
+    vocabulary: Vocabulary,
+    /// Whether a quote that is never closed has taken the rest of the file, with the `}`.
+    is_cut_off: bool,
     env: Environment<'a>,
     /// Collects the problems.
     pub report: &'a mut Report,
 }
 
-/// Parses the words of a file. Problems go to the report. `is_directive` tells whether a word is the name of a directive,
-/// supported or not, which shows where a `}` is missing.
+/// Parses the words of a file. Problems go to the report.
 pub fn parse(
     tokens: Vec<Token>,
-    is_directive: fn(&str) -> bool,
+    vocabulary: Vocabulary,
     env: Environment<'_>,
     report: &mut Report,
 ) -> Vec<Block> {
@@ -84,7 +93,8 @@ pub fn parse(
         frames,
         snippets: BTreeMap::new(),
         imports: 0,
-        is_directive,
+        vocabulary,
+        is_cut_off: report.has_unpaired(),
         env,
         report,
     }
@@ -255,8 +265,75 @@ impl Parser<'_> {
 
     /// Reports a `{` without a `}`.
     fn never_closed(&mut self, open: &Place) {
-        let fix = "write the '}' on a line of its own where the block ends";
-        self.report.error(open, "the '{' here is never closed", fix);
+        self.close_missing(open, "where the block ends");
+    }
+
+    /// Reports a `{` whose `}` is missing `here`.
+    fn close_missing(&mut self, open: &Place, here: &str) {
+        if self.is_cut_off {
+            return;
+        }
+        let fix = format!("write the '}}' on a line of its own {here}");
+        self.report
+            .unpaired(open, "the '{' here is never closed", fix);
+    }
+
+    /// The first line in the block of a directive that is a directive itself, and no option.
+    fn first_directive(&self, owner: &str, lines: &[Line]) -> Option<usize> {
+        let Vocabulary {
+            is_directive,
+            is_option,
+        } = self.vocabulary;
+        lines.iter().position(|line| {
+            let word = line.name.text.as_str();
+            is_directive(word) && !is_option(owner, word)
+        })
+    }
+
+    /// Reports that the block of a directive, opened at `open`, lacks its `}`. Lines that are directives themselves are
+    /// taken out of it and read next.
+    fn lines_never_closed(&mut self, owner: &str, open: &Place, mut lines: Vec<Line>) -> Vec<Line> {
+        let Some(first) = self.first_directive(owner, &lines) else {
+            self.never_closed(open);
+            return lines;
+        };
+        let after = lines.split_off(first);
+        self.close_missing(open, &before(&after[0]));
+        let words = after
+            .into_iter()
+            .flat_map(|line| [vec![line.name], line.arguments].concat());
+        let words: Vec<Token> = words.collect();
+        self.frames.push(words.into_iter());
+        lines
+    }
+
+    /// Whether the block around these directives ends too late because one of them took its `}`: the last one has lines that
+    /// are directives. This is reported, and these lines are put after it.
+    fn took_close(&mut self, directives: &mut Vec<Statement>) -> bool {
+        let is_directive = self.vocabulary.is_directive;
+        // What follows the block of a server, such as the next server, may have been read as unknown directives.
+        let last = directives
+            .iter()
+            .rposition(|it| is_directive(&it.name.text));
+        let Some(at) = last else {
+            return false;
+        };
+        let statement = &mut directives[at];
+        let first = self.first_directive(&statement.name.text, &statement.lines);
+        let (Some(first), Some(open)) = (first, statement.open.clone()) else {
+            return false;
+        };
+        let after = statement.lines.split_off(first);
+        self.close_missing(&open, &before(&after[0]));
+        let after = after.into_iter().map(|line| Statement {
+            name: line.name,
+            arguments: line.arguments,
+            open: None,
+            lines: Vec::new(),
+            root: None,
+        });
+        directives.splice(at + 1..at + 1, after);
+        true
     }
 
     /// Reads directives to the `}` of the block opened at `open`, or to the end of the file.
@@ -283,7 +360,9 @@ impl Parser<'_> {
                     .error(&token.place, "'{' at the start of a line", fix);
                 self.balanced(&token.place);
             } else if self.begins_server(&token) {
-                self.block_within(&token, open);
+                if !self.took_close(&mut directives) {
+                    self.block_within(&token, open);
+                }
                 self.frames.push(vec![token].into_iter());
                 return directives;
             } else {
@@ -291,7 +370,9 @@ impl Parser<'_> {
                 directives.push(self.directive(name));
             }
         }
-        if let Some(open) = open {
+        if let Some(open) = open
+            && !self.took_close(&mut directives)
+        {
             self.never_closed(open);
         }
         directives
@@ -301,9 +382,26 @@ impl Parser<'_> {
     /// dot or a colon, and its last word is `{`.
     fn begins_server(&mut self, token: &Token) -> bool {
         let zone_like = token.text.contains(['.', ':', '/']);
-        if !zone_like || !token.starts_line || (self.is_directive)(&token.text) {
+        if !zone_like || !token.starts_line || (self.vocabulary.is_directive)(&token.text) {
             return false;
         }
+        self.opens_block()
+    }
+
+    /// Whether a line in the block of a directive is the start of the next directive: it begins with its name and ends with `{`.
+    fn begins_directive(&mut self, owner: &str, token: &Token) -> bool {
+        let Vocabulary {
+            is_directive,
+            is_option,
+        } = self.vocabulary;
+        token.starts_line
+            && is_directive(&token.text)
+            && !is_option(owner, &token.text)
+            && self.opens_block()
+    }
+
+    /// Whether the last word of the current line is `{`.
+    fn opens_block(&self) -> bool {
         let rest = self.frames.last().map_or(&[][..], vec::IntoIter::as_slice);
         rest.iter()
             .take_while(|next| !next.starts_line)
@@ -315,7 +413,7 @@ impl Parser<'_> {
     fn block_within(&mut self, token: &Token, open: Option<&Place>) {
         let shown = token.shown();
         match open {
-            Some(open) => self.report.error(
+            Some(open) => self.report.unpaired(
                 &token.place,
                 format!(
                     "the block of {shown} begins before the block opened in line {} ends",
@@ -323,7 +421,7 @@ impl Parser<'_> {
                 ),
                 "write the missing '}' on a line before it",
             ),
-            None => self.report.error(
+            None => self.report.unpaired(
                 &token.place,
                 format!("the block of {shown} begins inside a block without braces"),
                 "give the block before it braces",
@@ -365,7 +463,7 @@ impl Parser<'_> {
                 return directive;
             };
             if token.is_open() {
-                directive.lines = self.lines(&token.place);
+                directive.lines = self.lines(&directive.name.text, &token.place);
                 directive.open = Some(token.place);
                 self.nothing_more();
                 return directive;
@@ -387,8 +485,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads the lines of a directive's block to its `}`.
-    fn lines(&mut self, open: &Place) -> Vec<Line> {
+    /// Reads the lines of the block of the directive `owner` to its `}`.
+    fn lines(&mut self, owner: &str, open: &Place) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut first = true;
         while let Some(token) = self.take() {
@@ -405,8 +503,16 @@ impl Parser<'_> {
             } else if token.is_open() {
                 self.block_in_block(&token);
             } else if self.begins_server(&token) {
-                self.never_closed(open);
                 self.frames.push(vec![token].into_iter());
+                return self.lines_never_closed(owner, open, lines);
+            } else if self.begins_directive(owner, &token) {
+                self.frames.push(vec![token.clone()].into_iter());
+                let name = token;
+                let arguments = Vec::new();
+                if self.first_directive(owner, &lines).is_some() {
+                    return self.lines_never_closed(owner, open, lines);
+                }
+                self.close_missing(open, &before(&Line { name, arguments }));
                 return lines;
             } else {
                 let name = self.expand(token);
@@ -414,8 +520,7 @@ impl Parser<'_> {
                 lines.push(Line { name, arguments });
             }
         }
-        self.never_closed(open);
-        lines
+        self.lines_never_closed(owner, open, lines)
     }
 
     /// The rest of a line in a directive's block.
@@ -442,4 +547,13 @@ impl Parser<'_> {
             .error(&open.place, "a block inside a directive's block", fix);
         self.balanced(&open.place);
     }
+}
+
+/// The place of a missing `}`.
+fn before(line: &Line) -> String {
+    format!(
+        "before {} in line {}",
+        line.name.shown(),
+        line.name.place.line
+    )
 }

@@ -52,7 +52,9 @@ impl fmt::Display for Problem {
 /// Collects problems, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The problems that make the configuration unusable.
+    /// Braces and quotes without their other half. Other errors may be their consequences.
+    unpaired: Vec<Problem>,
+    /// The other problems that make the configuration unusable.
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
 }
@@ -66,6 +68,22 @@ impl Report {
             message,
             fix,
         });
+    }
+
+    /// Adds a brace or a quote without its other half. It comes before all other errors, because it may cause them.
+    pub fn unpaired(&mut self, place: &Place, message: impl Into<String>, fix: impl Into<String>) {
+        let (message, fix) = (message.into(), fix.into());
+        self.unpaired.push(Problem {
+            place: place.clone(),
+            message,
+            fix,
+        });
+    }
+
+    /// Whether a brace or a quote is without its other half so far.
+    #[must_use]
+    pub fn has_unpaired(&self) -> bool {
+        !self.unpaired.is_empty()
     }
 
     /// Adds a problem of a configuration that works, but maybe not as intended.
@@ -83,16 +101,19 @@ impl Report {
         self.error(place, format!("{what}: not supported: {why}"), "remove it");
     }
 
-    /// Errors and warnings, each in the order of their places, without duplicates from several uses of a snippet.
+    /// Errors and warnings, each in the order of their places, without duplicates from several uses of a snippet. Braces and
+    /// quotes without their other half are the first errors.
     pub fn finish(self) -> (Vec<Problem>, Vec<Problem>) {
         let Self {
+            mut unpaired,
             mut errors,
             mut warnings,
         } = self;
-        for problems in [&mut errors, &mut warnings] {
+        for problems in [&mut unpaired, &mut errors, &mut warnings] {
             problems.sort();
             problems.dedup();
         }
-        (errors, warnings)
+        unpaired.extend(errors);
+        (unpaired, warnings)
     }
 }

@@ -32,7 +32,7 @@ use crate::exchange::{Asker, Later, Outcome, Scratch};
 use crate::own_tasks::log_end;
 use crate::requests::{Client, Requests};
 use crate::stats::Opened;
-use crate::tls::{Shaken, is_revoked};
+use crate::tls::{Shaken, is_revoked, shown};
 use crate::{Answering, Proto, Stats, TlsIdentity, https};
 
 /// The most messages in the queue of a connection's writer, which writes them at once.
@@ -231,11 +231,12 @@ impl Connection {
                 if is_revoked(&error) && shared.revoked.is_due(&(), shared.clock.now()) {
                     warn!(peer = %self.peer, %error, "a client is refused for its certificate, which is revoked or may be");
                 } else if shared.secondaries.knows(self.peer) {
+                    let error = shown(&error);
                     let reason = format!("TLS: {error}");
                     shared.secondaries.denied_all(self.peer, reason, shared.clock.wall());
                     warn!(peer = %self.peer, %error, "tls handshake failed");
                 } else {
-                    debug!(peer = %self.peer, %error, "tls handshake failed");
+                    debug!(peer = %self.peer, error = %shown(&error), "tls handshake failed");
                 }
                 None
             }

@@ -21,7 +21,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -250,6 +250,27 @@ pub(crate) fn is_revoked(error: &io::Error) -> bool {
                 | CertificateError::ExpiredRevocationListContext { .. }
         ))
     )
+}
+
+/// Why a handshake failed, for people. The peer sends an alert where it does not take our certificate: the fix is on its side, or
+/// in the certificate.
+pub(crate) fn shown(error: &io::Error) -> String {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    let is_distrust = matches!(
+        cause,
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::UnknownCA
+                | AlertDescription::BadCertificate
+                | AlertDescription::UnsupportedCertificate
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateUnknown
+        ))
+    );
+    match is_distrust {
+        true => format!("the peer does not trust our certificate ({error})"),
+        false => error.to_string(),
+    }
 }
 
 /// The client's TLS session on a QUIC connection.

@@ -64,10 +64,12 @@ pub struct Loaded {
 }
 
 /// An invalid configuration. Its `Display` has one problem a line, without the warnings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Rejected {
-    /// All errors, in the order of places; at least one.
+    /// All errors, in the order of places; at least one. Braces and quotes without their other half are the first.
     pub problems: Vec<Problem>,
+    /// The configuration as far as it was read, to look for problems of the files that it names.
+    pub readable: Config,
     /// Warnings.
     pub warnings: Vec<Problem>,
     /// A hash of the text, as in [`Loaded`].
@@ -81,6 +83,23 @@ impl fmt::Display for Rejected {
             write!(f, "{separator}{problem}")?;
         }
         Ok(())
+    }
+}
+
+/// Without the configuration: a word of it may be a secret in the wrong place.
+impl fmt::Debug for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            problems,
+            readable: _,
+            warnings,
+            digest,
+        } = self;
+        f.debug_struct("Rejected")
+            .field("problems", problems)
+            .field("warnings", warnings)
+            .field("digest", digest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -127,6 +146,10 @@ pub fn load(
                 fix: "name an existing, readable file with --corefile".to_owned(),
             };
             Err(Rejected {
+                readable: Config {
+                    servers: Vec::new(),
+                    namespace: None,
+                },
                 digest: problem.message.clone(),
                 problems: vec![problem],
                 warnings: Vec::new(),
@@ -148,7 +171,7 @@ pub fn parse_text(
     let mut report = Report::default();
     let name: Arc<str> = file.into();
     let tokens = lex(&name, text, &mut report);
-    let blocks = parser::parse(tokens, registry::is_known, env, &mut report);
+    let blocks = parser::parse(tokens, registry::VOCABULARY, env, &mut report);
     if blocks.is_empty() {
         let fix = "write a zone, '{', directives on lines of their own, and '}'";
         report.error(&Place::start_of(file), "there is no server block", fix);
@@ -176,7 +199,10 @@ pub fn parse_text(
         problems
             .iter()
             .for_each(|problem| digest.push_str(&problem.message));
+        // A cluster without a zone of names cannot be planned.
+        servers.retain(|block| block.clusters().all(|cluster| cluster.home().is_some()));
         Err(Rejected {
+            readable: Config { servers, namespace },
             problems,
             warnings,
             digest,

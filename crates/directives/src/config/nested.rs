@@ -15,6 +15,7 @@ use crate::transfer::Transfer;
 /// Reports zones at a place where a cluster has names, and warns about other zones within a cluster's zone.
 pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
     for inner in servers {
+        check_files_above(inner, report);
         for (zone, place) in inner.written_at() {
             let is_near = |outer: &&ServerBlock| {
                 let listeners = outer.listeners();
@@ -29,6 +30,28 @@ pub(crate) fn check(servers: &[ServerBlock], report: &mut Report) {
             if let Some((outer, above)) = above.max_by_key(|(_, above)| above.label_count()) {
                 check_pair((inner, zone, place), (outer, above), report);
             }
+        }
+    }
+}
+
+/// Warns about a cluster's zones within the zone of a file of the same block: `kubernetes` comes before `file`, as in CoreDNS.
+fn check_files_above(block: &ServerBlock, report: &mut Report) {
+    for (above, _) in block.file_zones() {
+        let mut warned: Vec<&Place> = Vec::new();
+        for (zone, place) in block.written_at() {
+            // A network may be many reverse zones.
+            let is_inner = block.is_of_cluster(zone) && *above != *zone && zone.is_within(above);
+            if !is_inner || warned.contains(&place) {
+                continue;
+            }
+            warned.push(place);
+            let message = format!(
+                "{zone} is a zone of its own: names at or below it in the file of {above} are hidden"
+            );
+            let fix = format!(
+                "leave there only its NS records, which secondaries of {above} need; to add single names, write a file for {zone}, too, and fallthrough in kubernetes"
+            );
+            report.warn(place, message, fix);
         }
     }
 }

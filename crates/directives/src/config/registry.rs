@@ -4,8 +4,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use corefile::argument::option_words;
 use corefile::lexer::Token;
-use corefile::parser::Statement;
+use corefile::parser::{Statement, Vocabulary};
 use corefile::place::{Place, Report};
 use dns::Name;
 use ops::HandlerMetrics;
@@ -329,9 +330,23 @@ fn entry(word: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.word == word)
 }
 
+/// The words of the grammar.
+pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
+    is_directive: is_known,
+    is_option,
+};
+
 /// Whether this word begins a directive, supported or not.
-pub(crate) fn is_known(word: &str) -> bool {
+fn is_known(word: &str) -> bool {
     entry(word).is_some()
+}
+
+/// Whether a directive has an option with this name, as far as messages list its options.
+fn is_option(directive: &str, word: &str) -> bool {
+    match entry(directive).map(|entry| &entry.kind) {
+        Some(Kind::Directive(registered)) => option_words(registered.options).any(|it| it == word),
+        Some(Kind::Refused(_) | Kind::Gone(_)) | None => false,
+    }
 }
 
 pub(crate) fn find(name: &Token, report: &mut Report) -> Option<&'static Registered> {
@@ -398,30 +413,11 @@ impl Registered {
     }
 }
 
-/// The directive that `text` may be a misspelling of: they differ in one character that is missing, added or changed,
-/// or in two neighbours that are swapped.
+/// The directive that `text` may be a misspelling of.
 fn nearest(text: &str) -> Option<&'static str> {
-    let is_meant = |entry: &&Entry| {
-        entry.word.len() > 2
-            && !matches!(entry.kind, Kind::Gone(_))
-            && is_slip(text.as_bytes(), entry.word.as_bytes())
-    };
-    REGISTRY.iter().find(is_meant).map(|entry| entry.word)
-}
-
-/// Whether one edit makes them equal.
-fn is_slip(left: &[u8], right: &[u8]) -> bool {
-    let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
-    let (left, right) = (&left[common..], &right[common..]);
-    match (left, right) {
-        ([_, left_rest @ ..], _) if left_rest == right => true,
-        (_, [_, right_rest @ ..]) if left == right_rest => true,
-        ([_, left_rest @ ..], [_, right_rest @ ..]) if left_rest == right_rest => true,
-        ([a, b, left_rest @ ..], [c, d, right_rest @ ..]) => {
-            a == d && b == c && left_rest == right_rest
-        }
-        _ => false,
-    }
+    let current = |entry: &&Entry| !matches!(entry.kind, Kind::Gone(_));
+    let words = REGISTRY.iter().filter(current).map(|entry| entry.word);
+    corefile::slip::nearest(text, words)
 }
 
 #[cfg(test)]

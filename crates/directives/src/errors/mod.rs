@@ -79,7 +79,7 @@ impl Directive for Errors {
                     stacktrace = true;
                 }
                 "consolidate" => consolidations.extend(consolidate(line, report)),
-                _ => directive.unknown_option(line, "stacktrace and consolidate", report),
+                _ => directive.unknown_option(line, Errors::OPTIONS, report),
             }
         }
         Some(Errors {

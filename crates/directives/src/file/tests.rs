@@ -200,6 +200,22 @@ fn a_file_below_a_clusters_zone_is_warned_about() {
     );
 }
 
+/// CoreDNS asks `kubernetes` before `file`, in whatever order they are written.
+#[test]
+fn a_clusters_zone_below_that_of_a_file_is_warned_about() {
+    for directives in ["kubernetes a.z\n file db", "file db\n kubernetes a.z"] {
+        let warned = warnings(&format!("z {{\n {directives}\n}}"));
+        let want = "a.z. is a zone of its own: names at or below it in the file of z. are hidden";
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        assert!(warned[0].contains(want), "{warned:?}");
+    }
+    let apart = "z {\n file db\n}\na.z {\n kubernetes\n}";
+    assert_eq!(warnings(apart), [""; 0]);
+    // One warning for all zones of a network.
+    let network = "arpa y {\n kubernetes y 10.96.0.0/12\n file db arpa\n}";
+    assert_eq!(warnings(network).len(), 1);
+}
+
 #[test]
 fn a_zone_where_a_cluster_has_names_is_refused_in_any_block() {
     let said = |place: &str, zone: &str| {

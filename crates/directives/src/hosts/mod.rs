@@ -7,9 +7,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use corefile::argument::option_words;
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use corefile::quantity::go_duration;
+use corefile::slip::nearest;
 use dns::{Name, Ttl};
 use ops::metrics::Metric;
 
@@ -228,7 +230,10 @@ fn entry(directive: &Statement, line: &Line, hosts: &mut Hosts, report: &mut Rep
                 "hosts: {} does not begin a line with an address and a name; the line is ignored",
                 line.name.shown()
             );
-            let fix = format!("write IP NAME..., or an option: {}", Hosts::OPTIONS);
+            let fix = match nearest(&line.name.text, option_words(Hosts::OPTIONS)) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("write IP NAME..., or an option: {}", Hosts::OPTIONS),
+            };
             report.warn(&line.name.place, message, fix);
         }
         None => {

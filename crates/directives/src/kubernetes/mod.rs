@@ -170,7 +170,7 @@ impl Directive for Kubernetes {
     const WORD: &'static str = "kubernetes";
     const USAGE: &'static str = "kubernetes [ZONES…] { … }";
     const SUMMARY: &'static str = "zones of a cluster. ZONES default to the keys of the block. Reverse zones get PTRs that point into the first forward zone";
-    const OPTIONS: &'static str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, multicluster and fallthrough, namespace_labels, labels, pods, endpoint_pod_names, noendpoints, zonal, ignore, limits, apiserver_qps, apiserver_burst, apiserver_max_inflight, startup_timeout";
+    const OPTIONS: &'static str = "endpoint, tls, kubeconfig, manifests, ttl, namespaces, namespace_labels, labels, multicluster, fallthrough, pods, endpoint_pod_names, noendpoints, zonal, ignore, limits, apiserver_qps, apiserver_burst, apiserver_max_inflight and startup_timeout";
     const ROLE: Role = Role::Zones;
 
     fn read(directive: &Statement, block_zones: &[Name], report: &mut Report) -> Option<Self> {

@@ -144,7 +144,7 @@ impl Directive for LogRule {
         for line in &directive.lines {
             match line.name.text.as_str() {
                 "class" => read_classes(line, &mut classes, report),
-                _ => directive.unknown_option(line, "class", report),
+                _ => directive.unknown_option(line, LogRule::OPTIONS, report),
             }
         }
         if classes.is_empty() {

@@ -54,7 +54,7 @@ impl Directive for Ready {
                     let value = line.value("until-ready|continuously", parse, report);
                     line.set(&mut monitor, value, report);
                 }
-                _ => directive.unknown_option(line, "monitor", report),
+                _ => directive.unknown_option(line, Ready::OPTIONS, report),
             }
         }
         let place = directive.name.place.clone();

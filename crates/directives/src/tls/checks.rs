@@ -91,7 +91,7 @@ fn check_certificate(listener: &Listener, blocks: &[&ServerBlock], report: &mut 
         let is_named = matches!(demand, TlsDemand::Named(_));
         if is_named && first.client_auth == ClientAuth::Never {
             let message = "no client is asked for a certificate, so none has this name";
-            let fix = "write: tls CERT KEY CA { client_auth verify_if_given }, on lines";
+            let fix = "write: tls CERT KEY CA { client_auth verify_if_given }, with the option on a line of its own";
             report.error(place, message, fix);
         }
     }

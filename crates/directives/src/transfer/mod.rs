@@ -172,7 +172,7 @@ impl Directive for Transfer {
                     line.refuse_arguments(report);
                     only_tls = true;
                 }
-                _ => directive.unknown_option(line, "to, allow, source and tls", report),
+                _ => directive.unknown_option(line, Transfer::OPTIONS, report),
             }
         }
         if only_tls {

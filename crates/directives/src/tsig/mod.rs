@@ -10,6 +10,7 @@ pub(crate) mod shared_keys;
 use std::fs;
 use std::sync::Arc;
 
+use corefile::argument::option_fix;
 use corefile::lexer::Token;
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Problem, Report};
@@ -104,11 +105,8 @@ impl Directive for Tsig {
                 _ => {
                     // The message does not repeat the word: it may be a secret that slipped onto the next line.
                     let message = "tsig has no such option";
-                    report.error(
-                        &line.name.place,
-                        message,
-                        "its options are secret and secrets",
-                    );
+                    let fix = option_fix(&line.name.text, Self::OPTIONS);
+                    report.error(&line.name.place, message, fix);
                 }
             }
         }

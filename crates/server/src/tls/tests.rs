@@ -21,6 +21,23 @@ use super::*;
 use crate::Listener;
 use crate::testing::{self, Running, Setup};
 
+/// It was "received fatal alert: UnknownCA", which does not say whose fault it is.
+#[test]
+fn a_peer_that_ends_the_handshake_for_our_certificate_is_said_to_distrust_it() {
+    let failed = |alert| {
+        let error = rustls::Error::AlertReceived(alert);
+        shown(&io::Error::new(io::ErrorKind::InvalidData, error))
+    };
+    let said = failed(AlertDescription::UnknownCA);
+    assert_eq!(
+        said,
+        "the peer does not trust our certificate (received fatal alert: UnknownCA)"
+    );
+    let other = failed(AlertDescription::ProtocolVersion);
+    assert_eq!(other, "received fatal alert: ProtocolVersion");
+    assert_eq!(shown(&io::Error::other("reset")), "reset");
+}
+
 struct Secure {
     running: Running,
     /// Its address for TLS.

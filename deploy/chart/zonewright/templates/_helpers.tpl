@@ -41,7 +41,8 @@
 {{ end }}
 {{- end }}
 
-{{- /* zonewright.check: refuses values that contradict each other, of which one would be ignored. */ -}}
+{{- /* zonewright.check: refuses values that contradict each other, of which one would be ignored, and a Corefile without what the
+probes of the pod ask. */ -}}
 {{- define "zonewright.check" -}}
 {{- $v := .Values }}
 {{- $given := list }}
@@ -53,5 +54,27 @@
 {{- end }}
 {{- if and $v.persistence.enabled (gt (int $v.replicaCount) 1) }}
 {{- fail (printf "replicaCount is %d, but persistence.enabled gives all pods one volume claim (ReadWriteOnce), and one pod locks the store in it: set replicaCount to 1, or persistence.enabled to false where no secondary takes zones by transfer" (int $v.replicaCount)) }}
+{{- end }}
+{{- $text := $v.corefile }}
+{{- $where := "corefile" }}
+{{- if $v.servers }}
+{{- $text = include "zonewright.corefile" . }}
+{{- $where = "servers" }}
+{{- else if $v.existingConfigMap }}
+{{- /* Without a cluster, as in `helm template`, it is not known. */}}
+{{- $text = dig "data" "Corefile" "" (lookup "v1" "ConfigMap" .Release.Namespace $v.existingConfigMap) }}
+{{- $where = printf "the Corefile of the ConfigMap %s" $v.existingConfigMap }}
+{{- end }}
+{{- /* What a Corefile imports is not known here. */}}
+{{- if and $text (not (regexMatch "(?m)^\\s*import\\s" $text)) }}
+{{- range $word, $probes := dict "health" (list "livenessProbe" "startupProbe") "ready" (list "readinessProbe") }}
+{{- if not (regexMatch (printf "(?m)^\\s*%s(\\s|$)" $word) $text) }}
+{{- range $probe := $probes }}
+{{- if not (index $v $probe) }}
+{{- fail (printf "%s lacks `%s`, which the %s of the pod asks: without it the pod is never ready, or is restarted. Write `%s` into a server block, or set %s" $where $word $probe $word $probe) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}

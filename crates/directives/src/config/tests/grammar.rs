@@ -2,10 +2,13 @@
 
 use std::fs;
 
+use corefile::argument::option_words;
 use proptest::prelude::*;
 
 use crate::config::tests::{block, check_problems, config, env, keys, problems, read, warnings};
-use crate::config::{Errors, Health, Kubernetes, LogRule, Overrides, Ready, Rejected, load};
+use crate::config::{
+    Errors, Health, Kubernetes, LogRule, Overrides, Ready, Rejected, directives, load,
+};
 
 #[test]
 fn five_mistakes_are_five_problems_each_with_its_place() {
@@ -169,6 +172,100 @@ fn a_missing_brace_is_an_error_though_coredns_may_let_it_pass() {
     );
 }
 
+/// It was said of the zone's '{', after "kubernetes has no option 'cache'".
+#[test]
+fn a_missing_brace_comes_first_and_what_follows_is_read_without_it() {
+    let unclosed = |word| {
+        format!(
+            "Corefile:2:13: the '{{' here is never closed; write the '}}' on a line of its own before '{word}' in line 4"
+        )
+    };
+    // At the end of the file, before the next zone, and before a directive with a block.
+    let first = "a.test {\n kubernetes {\n manifests m\n";
+    for (rest, word) in [
+        (" cache 30\n forward . 192.0.2.1\n}\n", "cache"),
+        (" cache 30\n}\nb.test {\n whoami\n}\n", "cache"),
+        (" cache 30\n}\nb {\n}\n", "cache"),
+        (" transfer {\n  to *\n }\n}\n", "transfer"),
+        (" cache 30\n transfer {\n  to *\n }\n}\n", "cache"),
+    ] {
+        let got = problems(&format!("{first}{rest}"));
+        assert_eq!(got[0], unclosed(word));
+        let is_other_zone = |it: &String| it.contains("unknown directive 'b'");
+        assert!(got[1..].iter().all(is_other_zone), "{rest}\n{got:#?}");
+    }
+    // The lines after it are read as directives, and their errors are found.
+    check_problems(
+        "x.test:99999 {\n kubernetes {\n manifests m\n cache 0\n health 8080\n}\n",
+        &[
+            &unclosed("cache"),
+            "Corefile:1:1: the port of",
+            "Corefile:4:8: ",
+            "Corefile:5:9: '8080': the port is missing",
+        ],
+    );
+    // Both are missing.
+    check_problems(
+        "a.test {\n kubernetes {\n manifests m\n cache 30\n",
+        &[
+            "Corefile:1:8: the '{' here is never closed; ",
+            &unclosed("cache"),
+        ],
+    );
+    // `reload` is an option of hosts, so that the zone's is the missing one.
+    check_problems(
+        ". {\n hosts {\n reload 5s\n }\n errors\n",
+        &["Corefile:1:3: the '{' here is never closed; "],
+    );
+    // A quote takes all that follows it.
+    check_problems(
+        ". {\n log \"x\n errors\n}\n",
+        &["Corefile:2:6: the quote that opens here is never closed; "],
+    );
+    check_problems(
+        "a.test {\n kubernetes {\n manifests m\n errors\n }\n}\n",
+        &["Corefile:4:2: kubernetes has no option 'errors'; its options are "],
+    );
+}
+
+#[test]
+fn a_misspelt_option_is_answered_with_the_one_that_was_meant() {
+    for (directive, option, want) in [
+        ("kubernetes", "namespace a", "namespaces"),
+        ("kubernetes", "manifest m", "manifests"),
+        ("cache", "sucess 10", "success"),
+        ("health", "lameduk 5s", "lameduck"),
+        ("forward . 192.0.2.1", "max_fail 1", "max_fails"),
+    ] {
+        let text = format!("a.test {{\n {directive} {{\n {option}\n }}\n}}\n");
+        let said = problems(&text).join("\n");
+        assert!(
+            said.contains(&format!("'; did you mean '{want}'?")),
+            "{option}: {said}"
+        );
+    }
+    // CoreDNS ignores such a line of hosts.
+    let said = warnings("a.test {\n hosts {\n no_revers\n }\n}\n").join("\n");
+    assert!(said.ends_with("; did you mean 'no_reverse'?"), "{said}");
+    // Its word may be a secret, so it is not repeated.
+    check_problems(
+        "a.test {\n tsig {\n secert k. MDEyMzQ1Njc4OWFiY2RlZg==\n }\n}\n",
+        &["Corefile:3:2: tsig has no such option; did you mean 'secret'?"],
+    );
+}
+
+/// The suggestions and the search for a missing brace read the options from these lists.
+#[test]
+fn the_options_of_each_directive_are_a_list_of_words() {
+    for directive in directives() {
+        for word in option_words(directive.options).filter(|it| !it.is_empty()) {
+            let is_plain =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+            assert!(word.chars().all(is_plain), "{}: {word:?}", directive.word);
+        }
+    }
+}
+
 #[test]
 fn braces_stand_where_their_directive_does() {
     check_problems(
@@ -328,8 +425,8 @@ fn wrong_snippets_are_errors() {
     check_problems(
         "(s) {\n errors\n",
         &[
-            "Corefile:1:1: there is no server block; ",
             "Corefile:1:5: the '{' here is never closed; ",
+            "Corefile:1:1: there is no server block; ",
         ],
     );
     check_problems(
