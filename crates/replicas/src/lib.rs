@@ -26,7 +26,8 @@
 //!   newer version and no replica that knows more answers.
 //! - The API server's store is restored from a backup. The replicas notice by the lower epoch, or by the answers of the others. While they do
 //!   not hear each other, a replica of the old in-sync set may lead with what it has.
-//! - The Lease is lost together with every disk that knows its last epoch. Only secondaries and clocks know the serials then.
+//! - The Lease is lost, and every replica that knows its last epoch is lost, too, or is not heard by the one that is told to lead. Only
+//!   secondaries and clocks know the serials then.
 //!
 //! # Modules
 //!

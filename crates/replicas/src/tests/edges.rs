@@ -2,6 +2,7 @@
 
 use dns::Name;
 
+use crate::ceiling::Ceiling;
 use crate::chain::Epoch;
 use crate::chain::Tip;
 use crate::fault::Fault;
@@ -73,7 +74,7 @@ impl World {
                     }
                 }
             }
-            Action::Greet(token, epoch) => self.ask(end, token, epoch),
+            Action::Greet(token, epoch, ceiling) => self.ask(end, token, epoch, &ceiling),
             Action::Answer(token, knowledge) => self.give_answer(end, token, knowledge),
             Action::Prove(epoch) => {
                 self.hosts[host].term = Some(epoch);
@@ -375,13 +376,13 @@ impl World {
     }
 
     /// A replica asks all others what they know.
-    fn ask(&mut self, end: End, token: Token, epoch: Epoch) {
+    fn ask(&mut self, end: End, token: Token, epoch: Epoch, ceiling: &Ceiling) {
         let answers = Vec::new();
         self.hosts[end.host].question = Some(Question { token, answers });
         for to in 0..self.hosts.len() {
             if to != end.host && !self.network.is_blocked(end.host, to, self.time) {
                 let delay = self.delay();
-                self.after(delay, Due::Question(end, token, to, epoch));
+                self.after(delay, Due::Question(end, token, to, epoch, ceiling.clone()));
             }
         }
         let wait = micros(self.plan.settings.greeting_wait);
@@ -390,11 +391,18 @@ impl World {
     }
 
     /// A question arrives.
-    pub(super) fn question(&mut self, from: End, token: Token, to: usize, epoch: Epoch) {
+    pub(super) fn question(
+        &mut self,
+        from: End,
+        token: Token,
+        to: usize,
+        epoch: Epoch,
+        ceiling: Ceiling,
+    ) {
         self.last_question += 1;
         let number = self.last_question;
         self.questions.insert(number, (from, token));
-        self.step(to, Event::Greeting(number, epoch));
+        self.step(to, Event::Greeting(number, epoch, ceiling));
     }
 
     /// A replica answers a question.

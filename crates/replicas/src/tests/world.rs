@@ -6,6 +6,7 @@ use dns::testing::name;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::ceiling::Ceiling;
 use crate::chain::Epoch;
 use crate::fault::Fault;
 use crate::frame::LinkId;
@@ -47,7 +48,7 @@ pub(super) enum Due {
     /// The journal was read.
     Fetch(End, Fetch),
     /// A question of a replica arrives at another one.
-    Question(End, Token, usize, Epoch),
+    Question(End, Token, usize, Epoch, Ceiling),
     /// An answer arrives.
     Reply(End, Token, Box<Knowledge>),
     /// The time for answers is over.
@@ -296,7 +297,9 @@ impl World {
             Due::Disk(end) => self.sync(end),
             Due::Report(end, event) => self.step(end.host, *event),
             Due::Fetch(end, fetch) => self.fetch(end, fetch),
-            Due::Question(from, token, to, epoch) => self.question(from, token, to, epoch),
+            Due::Question(from, token, to, epoch, ceiling) => {
+                self.question(from, token, to, epoch, ceiling);
+            }
             Due::Reply(end, token, knowledge) => self.reply(end, token, *knowledge),
             Due::QuestionEnd(end, token) => self.end_question(end, token),
             Due::Watches => self.move_watches(),
@@ -337,7 +340,7 @@ impl World {
                 let link = self.network.links.get(link)?;
                 Some(link.ends[1 - side])
             }
-            Due::Question(_, _, to, _) => Some(self.end_of(*to)),
+            Due::Question(_, _, to, ..) => Some(self.end_of(*to)),
             Due::Start(_)
             | Due::Call(..)
             | Due::Disk(_)
