@@ -23,6 +23,9 @@ use crate::tests::world::{Due, World, micros};
 /// connections, and then writes.
 const DOUBT: Micros = 4_000_000;
 
+/// The longest time that a call needs which arrives late: it is longer than a lease.
+const LATE_MOST: Micros = 40_000_000;
+
 impl World {
     /// Gives an event to a process and carries out what it wants.
     pub(super) fn step(&mut self, host: usize, event: Event) {
@@ -57,6 +60,9 @@ impl World {
                 let id = self.hosts[host].id.clone();
                 if is_answer(&frame.body) {
                     self.judge.answer(&id, frame.epoch);
+                }
+                if matches!(frame.body, Body::Aligned) {
+                    self.judge.align(&id, frame.epoch);
                 }
                 self.send(end, link, Some(frame));
             }
@@ -318,8 +324,17 @@ impl World {
         if self.is_cut(end.host) && self.random.bool() {
             return;
         }
-        let delay = self.call_time();
+        let delay = self.call_time() + self.late_time();
         self.after(delay, Due::Call(end, id, call));
+    }
+
+    /// How much later a call arrives: the kernel sends it until it gets through, also when the process has given it up or is gone.
+    fn late_time(&mut self) -> Micros {
+        let Some(late) = &mut self.late else {
+            return 0;
+        };
+        let is_late = late.u32(..4) == 0 && !self.is_healed;
+        if is_late { late.u64(..LATE_MOST) } else { 0 }
     }
 
     /// A call arrives at the API server, also that of a process that is gone.
