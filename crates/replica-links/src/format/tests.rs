@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// One frame of each kind, and a reply.
+/// Frames, a reply, and a frame with a byte after its end, which is an error: no few changes make one of the others.
 fn examples() -> Vec<Vec<u8>> {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
@@ -201,6 +201,11 @@ fn examples() -> Vec<Vec<u8>> {
         .expect("there is knowledge");
     let reply = encode_reply(1, &known.current()).expect("it is within the limits");
     examples.push(joined(&reply));
+    let longer = [&[0, 0, 0, 10, 0, 0, 0, 0, 12][..], &[0; 9]].concat();
+    let split = split(&longer).expect("the lengths are right");
+    let error = decode_frame(split.0, split.1);
+    assert_eq!(error, Err(FormatError::Trailing));
+    examples.push(longer);
     examples
 }
 
