@@ -333,7 +333,8 @@ impl World {
         let Some(late) = &mut self.late else {
             return 0;
         };
-        let is_late = late.u32(..4) == 0 && !self.is_healed;
+        // After a restore resource versions come again: a write that is late until its own one does is accepted.
+        let is_late = late.u32(..4) == 0 && !self.is_healed && !self.is_restored;
         if is_late { late.u64(..LATE_MOST) } else { 0 }
     }
 
