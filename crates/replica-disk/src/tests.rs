@@ -208,7 +208,7 @@ impl Pair {
                 Some(fetched) => due(host, Event::Fetched(fetch.link, fetch.zone, fetched)),
                 None => due(host, Event::Closed(Some(fetch.link))),
             },
-            Action::Greet(token, _) => due(
+            Action::Greet(token, ..) => due(
                 host,
                 Event::Greeted {
                     token,

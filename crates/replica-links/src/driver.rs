@@ -6,6 +6,7 @@
 mod handle;
 
 use ops::{TaskEnd, Tasks};
+use replicas::ceiling::Ceiling;
 use replicas::chain::{Chains, Epoch, ReplicaId};
 use replicas::fixed::FixedRole;
 use replicas::frame::{Frame, LinkId};
@@ -378,11 +379,11 @@ impl<H: Host> Driver<H> {
                     self.step(Event::Closed(Some(link)));
                 }
             }
-            LinkEvent::Question(epoch, reply) => {
+            LinkEvent::Question(epoch, ceiling, reply) => {
                 self.questions.retain(|_, it| !it.is_closed());
                 self.last_question += 1;
                 self.questions.insert(self.last_question, reply);
-                self.step(Event::Greeting(self.last_question, epoch));
+                self.step(Event::Greeting(self.last_question, epoch, ceiling));
             }
         }
     }
@@ -444,7 +445,7 @@ impl<H: Host> Driver<H> {
                 self.disk.mark(zone, tip);
             }
             Action::Notify(zone, serial) => self.host.notify(&zone, serial),
-            Action::Greet(token, epoch) => self.greet(token, epoch),
+            Action::Greet(token, epoch, ceiling) => self.greet(token, epoch, ceiling),
             Action::Answer(token, knowledge) => {
                 if let Some(reply) = self.questions.remove(&token) {
                     // The other side may be gone.
@@ -516,7 +517,7 @@ impl<H: Host> Driver<H> {
     }
 
     /// Asks all other replicas.
-    fn greet(&mut self, token: Token, epoch: Epoch) {
+    fn greet(&mut self, token: Token, epoch: Epoch, ceiling: Ceiling) {
         let (shared, roster) = (Arc::clone(&self.shared), Arc::clone(&self.roster));
         let (me, address) = (self.replica.id().clone(), self.address.clone());
         let wait = self.settings.greeting_wait;
@@ -527,6 +528,7 @@ impl<H: Host> Driver<H> {
                 address: &address,
                 token,
                 epoch,
+                ceiling: &ceiling,
                 wait,
             };
             let event = ask_all(&shared, &*roster, question).await;

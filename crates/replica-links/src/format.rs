@@ -328,7 +328,7 @@ fn write_body(body: &Body, head: &mut Writer) -> Result<(), FormatError> {
             head.u32(part.number);
         }
         Body::Alive { is_store_ok } => head.is_set(*is_store_ok),
-        Body::Refused(epoch) => head.epoch(*epoch),
+        Body::Refused(ceiling) => write_ceiling(ceiling, head)?,
         Body::Step(step) => {
             head.name(&step.zone)?;
             head.tip(&step.tip);
@@ -387,7 +387,7 @@ fn read_body(kind: u8, head: &mut Reader<'_>, payload: Arc<[u8]>) -> Result<Body
             is_store_ok: head.is_set()?,
         },
         5 => Body::Aligned,
-        6 => Body::Refused(head.epoch()?),
+        6 => Body::Refused(read_ceiling(head)?),
         7 => Body::Continue(head.name()?, head.tip()?),
         8 => Body::Step(Step {
             zone: head.name()?,
@@ -414,14 +414,19 @@ fn read_body(kind: u8, head: &mut Reader<'_>, payload: Arc<[u8]>) -> Result<Body
     })
 }
 
-/// A question to another replica: its number, and the epoch.
+/// A question to another replica: its number, the epoch, and the ceiling of it.
 ///
 /// # Errors
-/// None that can happen: it has a fixed size.
-pub fn encode_question(token: Token, epoch: Epoch) -> Result<Encoded, FormatError> {
+/// [`FormatError::Count`].
+pub fn encode_question(
+    token: Token,
+    epoch: Epoch,
+    ceiling: &Ceiling,
+) -> Result<Encoded, FormatError> {
     let mut head = Writer::default();
     head.u64(token);
     head.epoch(epoch);
+    write_ceiling(ceiling, &mut head)?;
     Encoded::new(&head, Arc::default())
 }
 
@@ -429,9 +434,9 @@ pub fn encode_question(token: Token, epoch: Epoch) -> Result<Encoded, FormatErro
 ///
 /// # Errors
 /// [`FormatError`].
-pub fn decode_question(head: &[u8]) -> Result<(Token, Epoch), FormatError> {
+pub fn decode_question(head: &[u8]) -> Result<(Token, Epoch, Ceiling), FormatError> {
     let mut reader = Reader::new(head);
-    let question = (reader.u64()?, reader.epoch()?);
+    let question = (reader.u64()?, reader.epoch()?, read_ceiling(&mut reader)?);
     reader.end()?;
     Ok(question)
 }
@@ -458,6 +463,29 @@ pub fn decode_reply(head: &[u8]) -> Result<(Token, Knowledge), FormatError> {
     Ok(reply)
 }
 
+fn write_ceiling(ceiling: &Ceiling, head: &mut Writer) -> Result<(), FormatError> {
+    let Ceiling { common, above } = ceiling;
+    head.is_set(common.is_some());
+    if let Some(common) = common {
+        head.serial(*common);
+    }
+    head.by_name(above, ZONES_MAX, |head, serial| {
+        head.serial(*serial);
+        Ok(())
+    })
+}
+
+fn read_ceiling(head: &mut Reader<'_>) -> Result<Ceiling, FormatError> {
+    Ok(Ceiling {
+        common: if head.is_set()? {
+            Some(head.serial()?)
+        } else {
+            None
+        },
+        above: head.by_name(ZONES_MAX, Reader::serial)?,
+    })
+}
+
 fn write_knowledge(knowledge: &Knowledge, head: &mut Writer) -> Result<(), FormatError> {
     let Knowledge {
         replica,
@@ -469,14 +497,7 @@ fn write_knowledge(knowledge: &Knowledge, head: &mut Writer) -> Result<(), Forma
     head.replica(replica)?;
     head.epoch(vow.epoch);
     head.epoch(vow.branch);
-    head.is_set(vow.ceiling.common.is_some());
-    if let Some(common) = vow.ceiling.common {
-        head.serial(common);
-    }
-    head.by_name(&vow.ceiling.above, ZONES_MAX, |head, serial| {
-        head.serial(*serial);
-        Ok(())
-    })?;
+    write_ceiling(&vow.ceiling, head)?;
     head.by_name(zones, ZONES_MAX, |head, versions| {
         head.tip(&versions.announced);
         head.tip(&versions.newest);
@@ -493,14 +514,7 @@ fn read_knowledge(head: &mut Reader<'_>) -> Result<Knowledge, FormatError> {
         vow: Vow {
             epoch: head.epoch()?,
             branch: head.epoch()?,
-            ceiling: Ceiling {
-                common: if head.is_set()? {
-                    Some(head.serial()?)
-                } else {
-                    None
-                },
-                above: head.by_name(ZONES_MAX, Reader::serial)?,
-            },
+            ceiling: read_ceiling(head)?,
         },
         zones: head.by_name(ZONES_MAX, |head| {
             Ok(Versions {

@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use replicas::ceiling::Ceiling;
 use replicas::chain::{Epoch, ReplicaId};
 use replicas::knowledge::Knowledge;
 use replicas::replica::{Event, Token};
@@ -24,6 +25,8 @@ pub(crate) struct Question<'a> {
     pub(crate) token: Token,
     /// The epoch.
     pub(crate) epoch: Epoch,
+    /// What the first serials of the epoch are above.
+    pub(crate) ceiling: &'a Ceiling,
     /// How long it waits.
     pub(crate) wait: Duration,
 }
@@ -35,6 +38,7 @@ pub(crate) async fn ask_all(shared: &Shared, roster: &dyn Roster, question: Ques
         address,
         token,
         epoch,
+        ceiling,
         wait,
     } = question;
     let end = Instant::now() + wait;
@@ -44,8 +48,8 @@ pub(crate) async fn ask_all(shared: &Shared, roster: &dyn Roster, question: Ques
         Ok(Ok(addresses)) => {
             let others: BTreeSet<String> = addresses.into_iter().collect();
             let others = others.iter().filter(|it| *it != address);
-            let mut asked: FuturesUnordered<_> =
-                others.map(|it| ask(shared, it, token, epoch)).collect();
+            let asked = others.map(|it| ask(shared, it, token, epoch, ceiling));
+            let mut asked: FuturesUnordered<_> = asked.collect();
             is_complete = true;
             while let Ok(Some(answer)) = timeout_at(end, asked.next()).await {
                 match answer {

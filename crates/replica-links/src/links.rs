@@ -8,6 +8,7 @@ mod connect;
 mod listener;
 mod session;
 
+use replicas::ceiling::Ceiling;
 use replicas::chain::Epoch;
 use replicas::frame::{Frame, LinkId};
 use replicas::knowledge::Knowledge;
@@ -39,7 +40,7 @@ pub(crate) enum LinkEvent {
     /// The link is closed.
     Closed(LinkId),
     /// Another replica asks.
-    Question(Epoch, oneshot::Sender<Knowledge>),
+    Question(Epoch, Ceiling, oneshot::Sender<Knowledge>),
 }
 
 /// The number of an attempt to open a link.

@@ -13,7 +13,8 @@ use crate::settings::{Boottime, Now, Settings};
 /// Serials that are added to a floor after the Lease was gone: the last leader may have reserved more than anybody else has seen. It is
 /// a day of changes, at one a second.
 const UNKNOWN_CEILING: u32 = 86_400;
-/// Epochs that are left out after the Lease was gone if not every replica could be asked: one of those may have seen a higher epoch.
+/// Epochs that are left out after the Lease was gone if not every replica could be asked: one of those may have seen a higher epoch. A
+/// random number is added, because one of those may have left out as many.
 const UNKNOWN_EPOCHS: u64 = 1 << 20;
 /// How much longer a candidate waits whose watch does not work.
 const UNWELL_WAIT: Boottime = Boottime::from_secs(2);
@@ -207,7 +208,7 @@ fn first_record(
     record.must_publish = !is_complete || is_loss;
     let clock = Serial::decode(now.wall);
     if !is_complete {
-        record.epoch.0 += UNKNOWN_EPOCHS;
+        record.epoch.0 += UNKNOWN_EPOCHS + u64::from(now.random >> 8);
         let common = record.ceiling.common.unwrap_or(clock);
         record.ceiling.common = Some(common.later(clock));
     }

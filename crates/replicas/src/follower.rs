@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::chain::{Epoch, Tip};
 use crate::fault::Fault;
 use crate::frame::{Body, Frame, Hello, LinkId};
+use crate::knowledge::Vow;
 use crate::settings::{Boottime, Settings};
 use crate::store::{Effect, Order, Pending, Refusal, Store};
 
@@ -195,7 +196,7 @@ impl Follower {
         self.heard_epoch = self.heard_epoch.max(frame.epoch);
         if frame.epoch < vow && !self.settings.lacks(Fault::LowerEpoch) {
             self.refused += 1;
-            out.push(FollowerAction::Send(link, refusal(vow)));
+            out.push(FollowerAction::Send(link, refusal(&store.vow)));
             self.hang_up(now, out);
             return;
         }
@@ -352,9 +353,9 @@ fn give(order: Order, link: Option<LinkId>, store: &mut Store, out: &mut Vec<Fol
 }
 
 /// The answer to a frame of a lower epoch.
-const fn refusal(vow: Epoch) -> Frame {
+fn refusal(vow: &Vow) -> Frame {
     Frame {
-        epoch: vow,
-        body: Body::Refused(vow),
+        epoch: vow.epoch,
+        body: Body::Refused(vow.ceiling.clone()),
     }
 }

@@ -4,6 +4,7 @@ use dns::Name;
 
 use std::collections::BTreeMap;
 
+use crate::ceiling::Ceiling;
 use crate::chain::{Epoch, Part, Snapshot, Step, Tip};
 use crate::knowledge::Knowledge;
 
@@ -37,8 +38,8 @@ pub enum Body {
     },
     /// Follower: it has persisted that it follows this epoch in all zones.
     Aligned,
-    /// Follower: the frame's epoch is lower than the one that it knows.
-    Refused(Epoch),
+    /// Follower: the leader's epoch is lower than the one that it knows, which is that of this frame; with the ceiling that it knows.
+    Refused(Ceiling),
     /// Leader: drop what follows this version of a zone.
     Continue(Name, Tip),
     /// Leader: a part of a step or snapshot that comes after it.

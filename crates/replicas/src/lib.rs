@@ -25,8 +25,10 @@
 //! - An old copy is put back in place of the disk of the only in-sync replica that is left. It is promoted if the Lease does not name a
 //!   newer version and no replica that knows more answers.
 //! - The API server's store is restored from a backup. The replicas notice by the lower epoch, or by the answers of the others. While they do
-//!   not hear each other, a replica of the old in-sync set may lead with what it has.
-//! - The Lease is lost together with every disk that knows its last epoch. Only secondaries and clocks know the serials then.
+//!   not hear each other, a replica of the old in-sync set may lead with what it has. Resource versions may come again then: a write that is
+//!   on its way until its own one does is accepted.
+//! - The Lease is lost, and every replica that knows its last epoch is lost, too, or is not heard by the one that is told to lead. Only
+//!   secondaries and clocks know the serials then.
 //!
 //! # Modules
 //!

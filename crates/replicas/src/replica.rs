@@ -48,8 +48,8 @@ pub enum Event {
     StoreOk,
     /// The own watch works, or does not.
     WatchOk(bool),
-    /// Another replica leads in this epoch, or asks before it takes a blank Lease, with epoch 0.
-    Greeting(Token, Epoch),
+    /// Another replica leads in this epoch, above this ceiling; or it asks before it takes a blank Lease, with epoch 0.
+    Greeting(Token, Epoch, Ceiling),
     /// The other replicas answered, or did not in time.
     Greeted {
         /// The question.
@@ -88,8 +88,9 @@ pub enum Action {
     Show(Name, Tip),
     /// Send NOTIFY for this version.
     Notify(Name, Serial),
-    /// Ask every other replica what it knows, and wait for [`Settings::greeting_wait`].
-    Greet(Token, Epoch),
+    /// Tell every other replica the epoch and the ceiling that the first serials of it are above, ask what it knows, and wait for
+    /// [`Settings::greeting_wait`].
+    Greet(Token, Epoch, Ceiling),
     /// Answer a replica that asked.
     Answer(Token, Knowledge),
     /// Prove that the own watch is fresh, and ask the secondaries for their serials.
@@ -201,7 +202,9 @@ impl Replica {
             Event::Fetched(link, zone, fetched) => self.fetched(link, &zone, fetched, now.boot),
             Event::StoreOk => self.store.is_ok = true,
             Event::WatchOk(is_ok) => self.is_watch_ok = is_ok,
-            Event::Greeting(token, epoch) => self.greeted_by(token, epoch, now.boot),
+            Event::Greeting(token, epoch, ceiling) => {
+                self.greeted_by(token, epoch, &ceiling, now.boot);
+            }
             Event::Greeted {
                 token,
                 answers,
@@ -367,7 +370,7 @@ impl Replica {
                 let knowledge = hello.knowledge.clone();
                 self.greet_follower(link, frame, &knowledge, now);
             }
-            Body::Refused(epoch) => self.outranked(*epoch, now),
+            Body::Refused(ceiling) => self.outranked(frame.epoch, ceiling, now),
             Body::Stored(..)
             | Body::Staged(..)
             | Body::Shown(..)
@@ -399,7 +402,7 @@ impl Replica {
         {
             term.phase = Phase::Yielding(BTreeSet::from([knowledge.replica.clone()]));
         }
-        self.outranked(knowledge.vow.epoch, now);
+        self.outranked(knowledge.vow.epoch, &knowledge.vow.ceiling, now);
         if self.term.as_ref().is_some_and(Term::is_replicating) {
             self.take_as_leader(link, frame, now);
         } else {
@@ -425,8 +428,10 @@ impl Replica {
         self.lead_up(out);
     }
 
-    /// Another replica has a higher epoch: a term of a lower one is over.
-    fn outranked(&mut self, epoch: Epoch, now: Boottime) {
+    /// Another replica has seen this epoch and this ceiling: a term of a lower epoch is over. No epoch is taken note of without its ceiling,
+    /// because whoever knows the last epoch may be asked which serials were used in it.
+    fn outranked(&mut self, epoch: Epoch, ceiling: &Ceiling, now: Boottime) {
+        self.ceiling.join(ceiling);
         if self.term.as_ref().is_some_and(|it| it.epoch < epoch) {
             self.give_way(epoch, now);
         }
@@ -490,8 +495,8 @@ impl Replica {
     }
 
     /// Another replica leads or asks: answers once its epoch is durable here.
-    fn greeted_by(&mut self, token: Token, epoch: Epoch, now: Boottime) {
-        self.outranked(epoch, now);
+    fn greeted_by(&mut self, token: Token, epoch: Epoch, ceiling: &Ceiling, now: Boottime) {
+        self.outranked(epoch, ceiling, now);
         self.vow(epoch);
         self.greetings.push((token, epoch));
     }
@@ -516,6 +521,7 @@ impl Replica {
         for answer in answers {
             answer.raise(&mut term.floor);
         }
+        self.ceiling.join(&term.floor);
         match judge(&term.before, term.epoch, answers) {
             Greeted::Well => self.prove(now.boot),
             Greeted::Behind(better) => term.phase = Phase::Yielding(better),
@@ -666,7 +672,9 @@ impl Replica {
             Phase::Vowing if self.store.vow.epoch >= term.epoch => {
                 term.phase = Phase::Greeting(now);
                 self.last_token += 1;
-                self.out.push(Action::Greet(self.last_token, term.epoch));
+                let ceiling = term.floor.clone();
+                self.out
+                    .push(Action::Greet(self.last_token, term.epoch, ceiling));
             }
             // The edge answers after the wait; this is for an edge that does not.
             Phase::Greeting(since) if since + 2 * self.settings.greeting_wait <= now => {
@@ -872,7 +880,9 @@ impl Replica {
             Intent::Wish(wish) => wish,
             Intent::Ask => {
                 self.last_token += 1;
-                self.out.push(Action::Greet(self.last_token, Epoch(0)));
+                let ceiling = Ceiling::default();
+                self.out
+                    .push(Action::Greet(self.last_token, Epoch(0), ceiling));
                 Wish::Observe
             }
         }

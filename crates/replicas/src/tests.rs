@@ -24,10 +24,6 @@ use crate::tests::world::{Report, World};
 const SEEDS: u64 = 400;
 /// Seeds within which a planted fault is found.
 const PLANTED_SEEDS: u64 = 1000;
-/// The planted faults that are not found: since large steps come in parts, no seed up to 1000 has a late release of a leader whose
-/// successor leads already. The mishaps have to bring it about.
-const NOT_FOUND: [Fault; 1] = [Fault::BlindRelease];
-
 /// Runs a seed.
 fn run(seed: u64, fault: Option<Fault>) -> Result<Report, String> {
     let is_traced = std::env::var_os("ZW_TRACE").is_some();
@@ -52,9 +48,11 @@ fn no_seed_breaks_a_promise() {
     assert!(total.announced > 0);
 }
 
-/// Each of them broke a promise once: a full disk, a ceiling that nobody knew, a restored API server.
-const MENDED: [u64; 6] = [
-    7_001_454, 7_001_676, 7_041_220, 7_043_743, 7_049_310, 7_056_909,
+/// Each of them broke a promise once: a full disk, a ceiling that nobody knew, a restored API server, an epoch that two replicas chose
+/// without hearing each other, an acknowledgement from before an old copy of the disk, a crash after the mishaps.
+const MENDED: [u64; 12] = [
+    7_001_454, 7_001_676, 7_041_220, 7_043_743, 7_049_310, 7_056_909, 7_041_667, 7_047_146,
+    7_020_889, 7_002_486, 7_018_681, 7_063_378,
 ];
 
 #[test]
@@ -71,7 +69,7 @@ fn each_planted_fault_is_found() {
     let seed = 1;
     let only = std::env::var("ZW_FAULT").ok();
     let mut hidden = Vec::new();
-    for fault in Fault::ALL.into_iter().filter(|it| !NOT_FOUND.contains(it)) {
+    for fault in Fault::ALL {
         let name = format!("{fault:?}");
         if only
             .as_ref()

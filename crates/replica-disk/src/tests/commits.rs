@@ -55,7 +55,7 @@ impl Driver {
                             orders += 1;
                             self.requests.send(Request::Show(zone, tip)).unwrap();
                         }
-                        Action::Greet(token, _) => events.push(Event::Greeted {
+                        Action::Greet(token, ..) => events.push(Event::Greeted {
                             token,
                             answers: Vec::new(),
                             is_complete: true,

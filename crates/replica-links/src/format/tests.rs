@@ -57,15 +57,17 @@ fn replicas() -> impl Strategy<Value = ReplicaId> {
     "\\PC{0,40}".prop_map(|text| ReplicaId::from(&*text))
 }
 
+fn ceilings() -> impl Strategy<Value = Ceiling> {
+    let common = proptest::option::of(serials());
+    let above = btree_map(names(), serials(), 0..4);
+    (common, above).prop_map(|(common, above)| Ceiling { common, above })
+}
+
 fn vows() -> impl Strategy<Value = Vow> {
-    let ceiling = (
-        proptest::option::of(serials()),
-        btree_map(names(), serials(), 0..4),
-    );
-    (epochs(), epochs(), ceiling).prop_map(|(epoch, branch, (common, above))| Vow {
+    (epochs(), epochs(), ceilings()).prop_map(|(epoch, branch, ceiling)| Vow {
         epoch,
         branch,
-        ceiling: Ceiling { common, above },
+        ceiling,
     })
 }
 
@@ -122,7 +124,7 @@ fn bodies() -> impl Strategy<Value = Body> {
         version().prop_map(|(zone, tip)| Body::Shown(zone, tip)),
         any::<bool>().prop_map(|is_store_ok| Body::Alive { is_store_ok }),
         Just(Body::Aligned),
-        epochs().prop_map(Body::Refused),
+        ceilings().prop_map(Body::Refused),
         version().prop_map(|(zone, tip)| Body::Continue(zone, tip)),
         step,
         snapshot,
@@ -162,10 +164,12 @@ proptest! {
     fn a_question_and_its_answer_are_read_as_they_were_written(
         token in any::<Token>(),
         epoch in epochs(),
+        ceiling in ceilings(),
         knowledge in knowledge(),
     ) {
-        let question = encode_question(token, epoch).expect("it is within the limits");
-        prop_assert_eq!(decode_question(&question.start[PREFIX_BYTES..]), Ok((token, epoch)));
+        let question = encode_question(token, epoch, &ceiling).expect("it is within the limits");
+        let read = decode_question(&question.start[PREFIX_BYTES..]);
+        prop_assert_eq!(read, Ok((token, epoch, ceiling)));
         let reply = encode_reply(token, &knowledge).expect("it is within the limits");
         prop_assert_eq!(decode_reply(&reply.start[PREFIX_BYTES..]), Ok((token, knowledge)));
     }
@@ -179,7 +183,7 @@ proptest! {
     }
 }
 
-/// One frame of each kind, and a reply.
+/// Frames, a reply, and a frame with a byte after its end, which is an error: no few changes make one of the others.
 fn examples() -> Vec<Vec<u8>> {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
@@ -197,6 +201,11 @@ fn examples() -> Vec<Vec<u8>> {
         .expect("there is knowledge");
     let reply = encode_reply(1, &known.current()).expect("it is within the limits");
     examples.push(joined(&reply));
+    let longer = [&[0, 0, 0, 10, 0, 0, 0, 0, 12][..], &[0; 9]].concat();
+    let split = split(&longer).expect("the lengths are right");
+    let error = decode_frame(split.0, split.1);
+    assert_eq!(error, Err(FormatError::Trailing));
+    examples.push(longer);
     examples
 }
 

@@ -34,7 +34,7 @@ async fn answering(authority: &Authority, id: &str, tasks: &mut JoinSet<()>) -> 
     };
     tasks.spawn(async move {
         while let Some(event) = events.recv().await {
-            if let LinkEvent::Question(_, reply) = event {
+            if let LinkEvent::Question(_, _, reply) = event {
                 reply.send(knowledge.clone()).ok();
             }
         }
@@ -62,6 +62,7 @@ async fn a_question_is_complete_when_each_other_replica_answered() {
             address: "elsewhere:1",
             token: 7,
             epoch: Epoch(2),
+            ceiling: &Ceiling::default(),
             wait: Duration::from_millis(700),
         };
         let event = ask_all(&shared, &roster, question).await;

@@ -1,5 +1,6 @@
 //! Own connections: links to leaders, and questions to other replicas.
 
+use replicas::ceiling::Ceiling;
 use replicas::chain::Epoch;
 use replicas::knowledge::Knowledge;
 use replicas::replica::Token;
@@ -41,10 +42,12 @@ pub(crate) async fn ask(
     address: &str,
     token: Token,
     epoch: Epoch,
+    ceiling: &Ceiling,
 ) -> Result<Knowledge, LinkError> {
     let mut stream = open(shared, address, Purpose::Greeting).await?;
     let patience = shared.limits.idle_timeout;
-    write_message(&mut stream, &encode_question(token, epoch)?, patience).await?;
+    let question = encode_question(token, epoch, ceiling)?;
+    write_message(&mut stream, &question, patience).await?;
     within(patience, stream.flush()).await?;
     let reply = read_message(&mut stream, patience, |_| ()).await?;
     let reply = reply.ok_or(FormatError::Short)?;

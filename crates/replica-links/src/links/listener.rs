@@ -163,9 +163,9 @@ async fn answer_question(
     let patience = shared.limits.idle_timeout;
     let question = read_message(&mut stream, patience, |_| ()).await?;
     let question = question.ok_or(FormatError::Short)?;
-    let (token, epoch) = decode_question(&question.head)?;
+    let (token, epoch, ceiling) = decode_question(&question.head)?;
     let (sender, answer) = oneshot::channel();
-    let question = LinkEvent::Question(epoch, sender);
+    let question = LinkEvent::Question(epoch, ceiling, sender);
     let is_given = shared.events.send(question).await.is_ok();
     // Without an answer the loop has ended.
     let ended = || io::Error::from(io::ErrorKind::ConnectionAborted);

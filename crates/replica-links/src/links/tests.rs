@@ -1,6 +1,7 @@
 //! Tests of links: who is let in, how many, and that frames arrive in order.
 
 use dns::testing::name;
+use replicas::ceiling::Ceiling;
 use replicas::chain::{ReplicaId, Snapshot, Tip};
 use replicas::frame::Body;
 use replicas::knowledge::Vow;
@@ -123,7 +124,7 @@ async fn frames_of_any_size_arrive_in_order_until_the_link_is_closed() {
     for frame in [
         frame(Body::Align),
         snapshot.clone(),
-        frame(Body::Refused(Epoch(9))),
+        frame(Body::Refused(Ceiling::default())),
     ] {
         assert!(to_follower.send(frame));
     }
@@ -138,7 +139,10 @@ async fn frames_of_any_size_arrive_in_order_until_the_link_is_closed() {
             break;
         }
     }
-    assert_eq!(follower.frame(own).await, frame(Body::Refused(Epoch(9))));
+    assert_eq!(
+        follower.frame(own).await,
+        frame(Body::Refused(Ceiling::default()))
+    );
     assert!(matches!(follower.event().await, LinkEvent::Closed(link) if link == own));
     assert!(matches!(leader.event().await, LinkEvent::Closed(it) if it == link));
 }
@@ -154,11 +158,16 @@ async fn a_question_is_answered_with_what_the_other_side_knows() {
         is_leading: false,
     };
     let address = other.address.clone();
-    let asking = ask(&asker.shared, &address, 77, Epoch(5));
+    let ceiling = Ceiling {
+        common: Some(dns::Serial::decode(8)),
+        ..Ceiling::default()
+    };
+    let asking = ask(&asker.shared, &address, 77, Epoch(5), &ceiling);
     let answering = async {
-        let LinkEvent::Question(Epoch(5), reply) = other.event().await else {
+        let LinkEvent::Question(Epoch(5), told, reply) = other.event().await else {
             panic!("no question came");
         };
+        assert_eq!(told, ceiling);
         reply.send(known.clone()).expect("it waits");
     };
     let (answer, ()) = soon("an answer", async { tokio::join!(asking, answering) }).await;
@@ -172,7 +181,9 @@ async fn a_peer_with_a_certificate_of_another_authority_or_of_another_name_or_no
     let address = leader.address.clone();
     // Another authority.
     let stranger = Side::start(&Authority::new(), NAME, LinkLimits::default()).await;
-    assert!(ask(&stranger.shared, &address, 1, Epoch(1)).await.is_err());
+    let none = Ceiling::default();
+    let error = ask(&stranger.shared, &address, 1, Epoch(1), &none).await;
+    assert!(error.is_err());
     leader.refused(1).await;
     // Another program with a certificate of the same authority.
     let material = authority.material("web.example");
@@ -197,7 +208,7 @@ async fn a_peer_with_a_certificate_of_another_authority_or_of_another_name_or_no
     // The follower looks as closely at its leader.
     let fake = Side::start(&authority, "web.example", LinkLimits::default()).await;
     let follower = Side::start(&authority, NAME, LinkLimits::default()).await;
-    let error = ask(&follower.shared, &fake.address, 1, Epoch(1)).await;
+    let error = ask(&follower.shared, &fake.address, 1, Epoch(1), &none).await;
     assert!(error.is_err());
     assert_eq!(fake.shared.stats.full.load(Ordering::Relaxed), 0);
 }

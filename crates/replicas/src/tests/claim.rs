@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::ceiling::Ceiling;
 use crate::chain::{Chains, Epoch, ReplicaId};
 use crate::knowledge::Vow;
 use crate::lease::{Answer, Call, CallId, LeaseEvent};
@@ -22,7 +23,9 @@ impl One {
 
     /// Whether it says that it leads when another replica asks.
     fn says_that_it_leads(&mut self) -> bool {
-        let mut actions = self.step(Event::Greeting(9, Epoch(0))).into_iter();
+        let mut actions = self
+            .step(Event::Greeting(9, Epoch(0), Ceiling::default()))
+            .into_iter();
         let answer = actions.find_map(|action| {
             let Action::Answer(9, knowledge) = action else {
                 return None;
@@ -73,7 +76,10 @@ fn a_replica_whose_write_is_on_its_way_answers_that_it_leads() {
     };
     let read = LeaseEvent::Answered(id, Answer::Read(blank));
     let asked = one.step(Event::Lease(read));
-    assert!(asked.contains(&Action::Greet(1, Epoch(0))), "{asked:?}");
+    assert!(
+        asked.contains(&Action::Greet(1, Epoch(0), Ceiling::default())),
+        "{asked:?}"
+    );
     assert!(!one.says_that_it_leads());
     let (_, call) = call_of(one.step(Event::Greeted {
         token: 1,

@@ -2,6 +2,7 @@
 
 use dns::Name;
 
+use crate::ceiling::Ceiling;
 use crate::chain::Epoch;
 use crate::chain::Tip;
 use crate::fault::Fault;
@@ -21,6 +22,9 @@ use crate::tests::world::{Due, World, micros};
 /// After a restore a leader needs this long to find out which members of the in-sync set are not in sync: it waits a second for their
 /// connections, and then writes.
 const DOUBT: Micros = 4_000_000;
+
+/// The longest time that a call needs which arrives late: it is longer than a lease.
+const LATE_MOST: Micros = 40_000_000;
 
 impl World {
     /// Gives an event to a process and carries out what it wants.
@@ -57,6 +61,9 @@ impl World {
                 if is_answer(&frame.body) {
                     self.judge.answer(&id, frame.epoch);
                 }
+                if matches!(frame.body, Body::Aligned) {
+                    self.judge.align(&id, frame.epoch);
+                }
                 self.send(end, link, Some(frame));
             }
             Action::Order(order) => self.order(end, order),
@@ -73,7 +80,7 @@ impl World {
                     }
                 }
             }
-            Action::Greet(token, epoch) => self.ask(end, token, epoch),
+            Action::Greet(token, epoch, ceiling) => self.ask(end, token, epoch, &ceiling),
             Action::Answer(token, knowledge) => self.give_answer(end, token, knowledge),
             Action::Prove(epoch) => {
                 self.hosts[host].term = Some(epoch);
@@ -317,8 +324,18 @@ impl World {
         if self.is_cut(end.host) && self.random.bool() {
             return;
         }
-        let delay = self.call_time();
+        let delay = self.call_time() + self.late_time();
         self.after(delay, Due::Call(end, id, call));
+    }
+
+    /// How much later a call arrives: the kernel sends it until it gets through, also when the process has given it up or is gone.
+    fn late_time(&mut self) -> Micros {
+        let Some(late) = &mut self.late else {
+            return 0;
+        };
+        // After a restore resource versions come again: a write that is late until its own one does is accepted.
+        let is_late = late.u32(..4) == 0 && !self.is_healed && !self.is_restored;
+        if is_late { late.u64(..LATE_MOST) } else { 0 }
     }
 
     /// A call arrives at the API server, also that of a process that is gone.
@@ -375,13 +392,13 @@ impl World {
     }
 
     /// A replica asks all others what they know.
-    fn ask(&mut self, end: End, token: Token, epoch: Epoch) {
+    fn ask(&mut self, end: End, token: Token, epoch: Epoch, ceiling: &Ceiling) {
         let answers = Vec::new();
         self.hosts[end.host].question = Some(Question { token, answers });
         for to in 0..self.hosts.len() {
             if to != end.host && !self.network.is_blocked(end.host, to, self.time) {
                 let delay = self.delay();
-                self.after(delay, Due::Question(end, token, to, epoch));
+                self.after(delay, Due::Question(end, token, to, epoch, ceiling.clone()));
             }
         }
         let wait = micros(self.plan.settings.greeting_wait);
@@ -390,11 +407,18 @@ impl World {
     }
 
     /// A question arrives.
-    pub(super) fn question(&mut self, from: End, token: Token, to: usize, epoch: Epoch) {
+    pub(super) fn question(
+        &mut self,
+        from: End,
+        token: Token,
+        to: usize,
+        epoch: Epoch,
+        ceiling: Ceiling,
+    ) {
         self.last_question += 1;
         let number = self.last_question;
         self.questions.insert(number, (from, token));
-        self.step(to, Event::Greeting(number, epoch));
+        self.step(to, Event::Greeting(number, epoch, ceiling));
     }
 
     /// A replica answers a question.

@@ -116,7 +116,7 @@ impl Pair {
                     due(host, Event::Fetched(fetch.link, fetch.zone, fetched));
                 }
             }
-            Action::Greet(token, _) => {
+            Action::Greet(token, ..) => {
                 let answers = Vec::new();
                 due(
                     host,

@@ -37,8 +37,8 @@ pub(super) struct Judge {
     losses: BTreeSet<Epoch>,
     /// The highest epoch for which each replica has answered.
     answered: BTreeMap<ReplicaId, Epoch>,
-    /// Replicas whose disk is an old copy.
-    damaged: BTreeSet<ReplicaId>,
+    /// Replicas whose disk is an old copy, and the epoch in which a leader has taken them in since.
+    damaged: BTreeMap<ReplicaId, Epoch>,
     /// The first violation.
     pub(super) violation: Option<String>,
     /// Versions that were announced.
@@ -127,14 +127,22 @@ impl Judge {
 
     /// A disk is an old copy now.
     pub(super) fn damage(&mut self, who: &ReplicaId) {
-        self.damaged.insert(who.clone());
+        self.damaged.insert(who.clone(), Epoch(0));
         self.answered.remove(who);
+    }
+
+    /// A leader has taken a replica in. What the replica said before its disk was replaced is not believed any more: it may have been
+    /// on its way.
+    pub(super) fn align(&mut self, who: &ReplicaId, epoch: Epoch) {
+        if let Some(aligned) = self.damaged.get_mut(who) {
+            *aligned = epoch;
+        }
     }
 
     /// A replica took the Lease.
     pub(super) fn take_over(&mut self, record: &Record, is_loss: bool) {
         let holder = record.holder.as_ref();
-        if is_loss || holder.is_some_and(|it| self.damaged.contains(it)) {
+        if is_loss || holder.is_some_and(|it| self.damaged.contains_key(it)) {
             self.losses.insert(record.epoch);
         }
     }
@@ -211,7 +219,7 @@ impl Judge {
             });
             match lacks {
                 None => whole.push(member.clone()),
-                Some(_) if self.damaged.contains(member) => {}
+                Some(_) if self.damaged.contains_key(member) => {}
                 Some((zone, tip)) => {
                     lacking.get_or_insert(format!(
                         "{member} is in sync in epoch {} without {zone} {tip:?}",
@@ -221,7 +229,11 @@ impl Judge {
             }
         }
         for member in whole {
-            self.damaged.remove(&member);
+            let is_holder = record.holder.as_ref() == Some(&member);
+            let aligned = self.damaged.get(&member);
+            if is_holder || aligned == Some(&record.epoch) {
+                self.damaged.remove(&member);
+            }
         }
         if let Some(text) = lacking {
             self.blame(text);

@@ -283,6 +283,8 @@ impl World {
         if !(0..self.hosts.len()).any(|it| self.knows_all(it)) {
             return;
         }
+        // The API server starts again for it: no call from before arrives.
+        self.forget_calls();
         self.api.restore(&mut self.random);
         self.is_restored = true;
     }

@@ -6,6 +6,7 @@ use dns::testing::name;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::ceiling::Ceiling;
 use crate::chain::Epoch;
 use crate::fault::Fault;
 use crate::frame::LinkId;
@@ -47,7 +48,7 @@ pub(super) enum Due {
     /// The journal was read.
     Fetch(End, Fetch),
     /// A question of a replica arrives at another one.
-    Question(End, Token, usize, Epoch),
+    Question(End, Token, usize, Epoch, Ceiling),
     /// An answer arrives.
     Reply(End, Token, Box<Knowledge>),
     /// The time for answers is over.
@@ -78,6 +79,9 @@ pub(super) struct World {
     pub(super) plan: Plan,
     /// What it decides later.
     pub(super) random: fastrand::Rng,
+    /// What decides which calls to the API server arrive long after their end. Few seeds have it, and it is apart, so that the others
+    /// have the same history as without it.
+    pub(super) late: Option<fastrand::Rng>,
     /// The time.
     pub(super) time: Micros,
     /// What is due, in order.
@@ -153,6 +157,9 @@ impl Report {
     }
 }
 
+/// One seed of so many has calls that arrive late.
+const LATE_CALLS: u64 = 8;
+
 /// Time for the system to become equal after the last mishap.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -177,6 +184,9 @@ impl World {
             hosts,
             plan,
             random,
+            late: seed
+                .is_multiple_of(LATE_CALLS)
+                .then(|| fastrand::Rng::with_seed(!seed)),
             time: 0,
             queue: BTreeMap::new(),
             count: 0,
@@ -256,6 +266,11 @@ impl World {
         self.queue.insert((self.time + delay, self.count), due);
     }
 
+    /// Calls on their way to the API server are lost.
+    pub(super) fn forget_calls(&mut self) {
+        self.queue.retain(|_, due| !matches!(due, Due::Call(..)));
+    }
+
     /// The process that runs on a machine.
     pub(super) fn end_of(&self, host: usize) -> End {
         let life = self.hosts[host].life;
@@ -296,7 +311,9 @@ impl World {
             Due::Disk(end) => self.sync(end),
             Due::Report(end, event) => self.step(end.host, *event),
             Due::Fetch(end, fetch) => self.fetch(end, fetch),
-            Due::Question(from, token, to, epoch) => self.question(from, token, to, epoch),
+            Due::Question(from, token, to, epoch, ceiling) => {
+                self.question(from, token, to, epoch, ceiling);
+            }
             Due::Reply(end, token, knowledge) => self.reply(end, token, *knowledge),
             Due::QuestionEnd(end, token) => self.end_question(end, token),
             Due::Watches => self.move_watches(),
@@ -305,7 +322,10 @@ impl World {
             Due::Mishap => self.mishap(),
             Due::Resume(host) => self.resume(host),
             Due::Kill(end, rest) => {
-                if self.hosts[end.host].life == end.life {
+                let host = &self.hosts[end.host];
+                // The second death of a crash is a mishap, the end of a process that leaves is none.
+                let may_die = !self.is_healed || host.is_leaving;
+                if host.life == end.life && may_die {
                     self.kill(end.host, rest);
                 }
             }
@@ -337,7 +357,7 @@ impl World {
                 let link = self.network.links.get(link)?;
                 Some(link.ends[1 - side])
             }
-            Due::Question(_, _, to, _) => Some(self.end_of(*to)),
+            Due::Question(_, _, to, ..) => Some(self.end_of(*to)),
             Due::Start(_)
             | Due::Call(..)
             | Due::Disk(_)
