@@ -74,7 +74,7 @@ fn is_of_list(cause: &Cause) -> bool {
 }
 
 /// A record without its TTL and its causes.
-fn without_ttl(rr: RrRef<'_>) -> RrRef<'_> {
+pub(super) fn without_ttl(rr: RrRef<'_>) -> RrRef<'_> {
     RrRef {
         ttl: Ttl::ZERO,
         ..rr.untagged()

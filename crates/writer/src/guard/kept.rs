@@ -1,6 +1,6 @@
 //! A kept draft: its contents, and the owners that differ from the served version.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use zone::{Contents, Draft, Edit, Node, difference};
 use super::shares::ShareRule;
 use super::{CLOCK, GateEvent, Holds, Key, Now, millis_of};
 use crate::callers::Released;
+use crate::corefile_cause::without_ttl;
 use crate::zone_edit::ZoneDraft;
 
 /// An owner that differs from the served version.
@@ -45,7 +46,7 @@ impl Tags {
     fn of(
         apex: &Name,
         [old, new]: [Option<&Node>; 2],
-        tag_of: impl Fn(usize, RrRef<'_>) -> u32,
+        mut tag_of: impl FnMut(usize, RrRef<'_>) -> u32,
     ) -> Self {
         let mut sides = difference(apex, old, new);
         let mut used = BTreeSet::new();
@@ -100,6 +101,114 @@ fn tagged<'a>(
 ) -> impl Iterator<Item = ((usize, RrRef<'a>), u32)> {
     let sides = sides.into_iter().enumerate();
     sides.flat_map(|(side, list)| list.iter().map(move |rr| ((side, rr.untagged()), rr.tag)))
+}
+
+/// The group of a record, of the tags of its owner and those that records have of their own.
+fn known_of(each: &Tagged<'_>, tags: &Tags, side: usize, rr: RrRef<'_>) -> Option<u32> {
+    each.get(&(side, rr)).copied().or(tags.one())
+}
+
+/// The groups of a draft's records, for owners at which something waits already.
+#[derive(Default)]
+struct News<'a> {
+    /// The place of its first group among those that are kept.
+    first: u32,
+    causes: &'a [Vec<Cause>],
+    of_records: Tagged<'a>,
+    /// The groups of its removed records, whatever their TTL.
+    gone: HashMap<RrRef<'a>, u32>,
+    /// Two groups that some records have, and the place of the group of both.
+    both: BTreeMap<[u32; 2], u32>,
+}
+
+impl<'a> News<'a> {
+    fn of(draft: &'a Draft, causes: &'a [Vec<Cause>], first: u32) -> Self {
+        let of_records = tagged([&draft.removed, &draft.added]);
+        let gone = { draft.removed.iter() }.map(|rr| (without_ttl(rr), first + rr.tag));
+        Self {
+            first,
+            causes,
+            of_records: of_records.map(|(rr, tag)| (rr, first + tag)).collect(),
+            gone: gone.collect(),
+            both: BTreeMap::new(),
+        }
+    }
+
+    /// The groups of what differs at an owner, between what is served and what is wanted now. `known` are those of what
+    /// differed from what was wanted before.
+    fn tags(
+        &mut self,
+        apex: &Name,
+        [served, before, wanted]: [Option<&Node>; 3],
+        known: &Tags,
+        tag: u32,
+    ) -> Tags {
+        let each = known.each();
+        let of_known = |side: usize, rr: RrRef<'_>| known_of(&each, known, side, rr);
+        let [_, waiting] = difference(apex, served, before);
+        let waiting: HashMap<_, _> = { waiting.iter() }
+            .map(|rr| (without_ttl(rr), rr.untagged()))
+            .collect();
+        let [_, added] = difference(apex, served, wanted);
+        let added: HashSet<_> = added.iter().map(without_ttl).collect();
+        Tags::of(apex, [served, wanted], |side, rr| {
+            let bare = without_ttl(rr);
+            let new = self.of_records.get(&(side, rr)).copied();
+            let waits = waiting.get(&bare).filter(|_| side == 1);
+            match new {
+                // A record that waits would not be there without its own causes, whoever gave it another TTL.
+                Some(new) if !self.names_object(new) => {
+                    let known = waits.and_then(|waits| of_known(1, *waits));
+                    // An owner may be looked at twice.
+                    let known = known.map(|known| match known < self.first {
+                        true => self.both(new, known),
+                        false => known,
+                    });
+                    known.unwrap_or(new)
+                }
+                Some(new) => new,
+                // What goes may be served with a TTL that it has nowhere else any more.
+                None if side == 0 && !added.contains(&bare) => {
+                    let gone = self.gone.get(&bare).copied();
+                    gone.or_else(|| of_known(side, rr)).unwrap_or(tag)
+                }
+                None => of_known(side, rr).unwrap_or(tag),
+            }
+        })
+    }
+
+    /// Whether a group of the draft names an object.
+    fn names_object(&self, tag: u32) -> bool {
+        let place = tag.checked_sub(self.first);
+        let group = place.and_then(|place| self.causes.get(usize::try_from(place).ok()?));
+        group.is_some_and(|group| group.iter().any(|cause| cause.kind.is_some()))
+    }
+
+    /// The group of the causes of two.
+    fn both(&mut self, new: u32, known: u32) -> u32 {
+        let next = self.first as usize + self.causes.len() + self.both.len();
+        let next = u32::try_from(next).expect("fewer than 2^32 groups are held");
+        *self.both.entry([new, known]).or_insert(next)
+    }
+
+    /// The groups of both, in the order of their places.
+    fn joined(self, kept: &[Vec<Cause>]) -> Vec<Vec<Cause>> {
+        let group = |tag: u32| {
+            let place = usize::try_from(tag).unwrap_or(usize::MAX);
+            let new = || self.causes.get(place - kept.len());
+            kept.get(place).or_else(new).cloned().unwrap_or_default()
+        };
+        let mut both: Vec<_> = self.both.iter().collect();
+        both.sort_by_key(|(_, place)| **place);
+        let joined = both.into_iter().map(|([new, known], _)| {
+            let mut causes = group(*new);
+            let others = group(*known).into_iter();
+            let others: Vec<Cause> = others.filter(|it| !causes.contains(it)).collect();
+            causes.extend(others);
+            causes
+        });
+        joined.collect()
+    }
 }
 
 /// Gives the records of a draft the groups that they have of their own.
@@ -277,9 +386,9 @@ impl Kept {
         let ZoneDraft { draft, causes } = draft;
         let first = u32::try_from(self.causes.len()).expect("fewer than 2^32 groups are held");
         // Where nothing differed before, an owner has the causes of the draft.
-        let news: Tagged<'_> = match self.touched.is_empty() {
-            true => Tagged::new(),
-            false => tagged([&draft.removed, &draft.added]).collect(),
+        let mut news = match self.touched.is_empty() {
+            true => News::default(),
+            false => News::of(&draft, &causes, first),
         };
         for (key, tag) in owners_of(&draft) {
             let known = self.forget(&key);
@@ -294,21 +403,19 @@ impl Kept {
             let tags = match known.map(|known| known.tags) {
                 None => Tags::One(first + tag),
                 Some(known) => {
-                    let each = known.each();
-                    Tags::of(served.apex(), [old, new], |side, rr| {
-                        let new = news.get(&(side, rr)).map(|tag| first + tag);
-                        let known = || each.get(&(side, rr)).copied().or(known.one());
-                        new.or_else(known).unwrap_or(first + tag)
-                    })
+                    let before = self.contents.get(&key);
+                    news.tags(served.apex(), [old, before, new], &known, first + tag)
                 }
             };
             let share = rule.of_change(&key, old, new);
             let due = due(&key, share.as_ref());
             self.touch(key, Touched { tags, lost, share }, Some(due));
         }
+        let joined = news.joined(&self.causes);
         self.base = served.clone();
         self.contents = draft.contents;
         self.causes.extend(causes);
+        self.causes.extend(joined);
         for (key, found) in faults {
             if found.is_empty() {
                 self.faults.remove(&key);

@@ -292,3 +292,76 @@ fn a_zone_that_is_a_file_and_a_catalog_name_the_corefile() {
     assert!(next.commit());
     assert!(!causes_of(&zone).contains(&cause()));
 }
+
+/// Another TTL for the objects that are there.
+fn set_ttl(subject: &mut Subject, ttl: u32) {
+    let ttl = Ttl::decode(ttl);
+    subject.plan.plan.ttl = ttl;
+    let cluster = subject.plan.plan.home().clone();
+    let change = PlanChange::SetTtl { cluster, ttl };
+    configure(
+        &mut subject.pipeline,
+        &subject.plan,
+        vec![change],
+        Some("the next Corefile"),
+    );
+    assert!(subject.pipeline.commit());
+}
+
+/// The causes of the records of a name that the last version removed or added.
+fn causes_at(subject: &Subject, name: &str) -> [BTreeSet<String>; 2] {
+    let version = subject.zone().current().unwrap();
+    let step = version.history.last().unwrap();
+    let owner: Name = format!("{name}.a.svc.cluster.local.").parse().unwrap();
+    [&step.removed, &step.added].map(|list| {
+        let own = list.iter().filter(|rr| rr.owner == owner.as_wire());
+        own.flat_map(|rr| &step.causes[rr.tag as usize])
+            .map(|it| format!("{} {}", it.verb.as_str(), it.key))
+            .collect()
+    })
+}
+
+#[test]
+fn a_change_that_waits_keeps_its_object_when_the_corefile_gives_it_another_ttl() {
+    let mut subject = Subject::of_ten();
+    let _answer = subject.order(None);
+    subject.add(10);
+    feed(&mut subject.pipeline, deletion(3, ""));
+    assert!(subject.pipeline.commit());
+    set_ttl(&mut subject, 12);
+    set_ttl(&mut subject, 13);
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    let corefile = "configured the next Corefile".to_owned();
+    let [_, added] = causes_at(&subject, "s10");
+    assert_eq!(added, [corefile.clone(), "applied a/s10".to_owned()].into());
+    let [removed, _] = causes_at(&subject, "s3");
+    assert_eq!(removed, ["deleted a/s3".to_owned()].into());
+    let [removed, added] = causes_at(&subject, "s4");
+    assert_eq!(
+        (removed, added),
+        ([corefile.clone()].into(), [corefile].into())
+    );
+}
+
+#[test]
+fn a_deletion_during_a_rollback_to_another_ttl_is_named_at_its_end() {
+    let mut subject = Subject::of_ten();
+    let old = subject.zone().current().unwrap();
+    set_ttl(&mut subject, 12);
+    let _answer = subject.order(Some(&old));
+    assert!(subject.pipeline.commit());
+    feed(&mut subject.pipeline, deletion(3, ""));
+    assert!(subject.pipeline.commit());
+    let _answer = subject.release("cluster.local.");
+    assert!(subject.pipeline.commit());
+    let [removed, _] = causes_at(&subject, "s3");
+    assert!(removed.contains("deleted a/s3"), "{removed:?}");
+    let [removed, added] = causes_at(&subject, "s4");
+    for causes in [removed, added] {
+        assert!(
+            causes.iter().all(|it| it.starts_with("resumed ")),
+            "{causes:?}"
+        );
+    }
+}
