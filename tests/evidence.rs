@@ -650,6 +650,19 @@ fn a_folder_is_verified_as_its_manifest_and_other_folders_get_the_right_command(
 }
 
 #[test]
+fn what_waits_is_not_exported_as_if_it_were_a_version() {
+    let site = with_history(1);
+    let (code, text) = {
+        let output = site.run(&["export", "cluster.local@held", "--to", "out"]);
+        (output.status.code(), said(&output))
+    };
+    assert_eq!(code, Some(2), "{text}");
+    let want = "what waits is no version, and is not exported: zonewright show cluster.local@held prints it";
+    assert!(text.contains(want), "{text}");
+    assert!(!site.path("out").exists());
+}
+
+#[test]
 fn the_python_checkers_say_what_is_wrong_in_words() {
     if needs::lacks(&["openssl"]) {
         return;

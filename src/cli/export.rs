@@ -39,6 +39,11 @@ pub fn export(wanted: ExportWanted) -> Result<(), Failure> {
         reading,
     } = wanted;
     let (mut asked, output) = (Asked::of(&reading), reading.asking.output);
+    if let Some(zone) = zones.iter().find_map(|zone| zone.strip_suffix("@held")) {
+        return Err(Failure::unusable(format!(
+            "what waits is no version, and is not exported: zonewright show {zone}@held prints it"
+        )));
+    }
     let zones = match zones.is_empty() && to.is_some() {
         true => all_zones(&mut asked)?,
         false => zones,

@@ -135,6 +135,8 @@ pub enum Request {
     Reload,
     /// Ends the server.
     Stop,
+    /// Lets this replica lead although announced versions may be lost with it.
+    Promote,
     /// Notifies the secondaries of a zone of its current version.
     Notify {
         /// The zone.
@@ -200,6 +202,7 @@ impl Request {
             | Self::Standing
             | Self::Reload
             | Self::Stop
+            | Self::Promote
             | Self::Notify { .. }
             | Self::Order { .. } => false,
         }
@@ -208,7 +211,11 @@ impl Request {
     /// Whether the request changes something, so that a reader may not make it.
     pub(super) const fn has_power(&self) -> bool {
         match self {
-            Self::Reload | Self::Stop | Self::Notify { .. } | Self::Order { .. } => true,
+            Self::Reload
+            | Self::Stop
+            | Self::Promote
+            | Self::Notify { .. }
+            | Self::Order { .. } => true,
             Self::Log { .. }
             | Self::Follow(_)
             | Self::Show { .. }
@@ -319,6 +326,7 @@ pub fn answer(
         }
         Request::Reload => process::reload(past, asker, output, out),
         Request::Stop => process::stop(past, asker, output, out),
+        Request::Promote => process::promote(past, asker, output, out),
         Request::Notify { zone } => {
             let zone = Name::parse(zone)?.to_lower();
             process::notify(past, &zone, asker, output, out)

@@ -88,10 +88,11 @@ fn younger<'a>(
     let later = recorded(&archived).filter(|entry| is_later(entry.seq));
     let mut remarks = Vec::from_iter(Remark::condensed(zone, later));
     let acts = past.acts(zone, 0)?.all;
-    let lost = { acts.iter() }.filter(|act| act.what == LOST && act.seq.is_some_and(is_later));
+    // What the first version after a loss added may have been there before.
+    let is_since = |at: u64| earliest <= at && at <= *seq;
+    let lost = { acts.iter() }.filter(|act| act.what == LOST && act.seq.is_some_and(is_since));
     remarks.extend(lost.map(|act| Remark::lost(zone, act)));
     // What was served before the zone went is named by its last version.
-    let is_since = |served: u64| earliest <= served && served <= *seq;
     let absences = Absence::all(&acts)
         .filter(|absence| absence.seq.is_some_and(is_since) && !doubts.name(absence));
     remarks.extend(absences.map(|absence| Remark::not_served(zone, &absence)));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet, VecDeque};
 use std::io;
 
 use dns::{Name, RecordText, RrList, RrRef, Rtype, Serial, Soa};
-use provenance::{Cause, FactKey, Kind, ObjectKey, Verb};
+use provenance::{Cause, FactKey, Kind, ObjectKey, Verb, is_subdomain};
 use serde_json::{Value, json};
 use zone::Step;
 use zone::journal::{Act, Acts, Archived, KeptCorefile, Topic};
@@ -66,25 +66,13 @@ pub(super) fn parse_object(text: &str) -> Result<FactKey, AuditError> {
         return Err(wrong("its name is missing".to_owned()));
     }
     for part in [namespace, name] {
-        if !part.is_empty() && !can_be_name(part) {
+        if !part.is_empty() && !is_subdomain(part) {
             return Err(wrong(format!(
                 "no object can be named \"{part}\": names have at most 253 small letters, digits, - and . (RFC 1123)"
             )));
         }
     }
     Ok(kind.of(&ObjectKey::new(namespace, name)))
-}
-
-/// Whether an object can have this name: a subdomain of RFC 1123, as the Kubernetes API demands of names and namespaces.
-fn can_be_name(text: &str) -> bool {
-    let is_plain = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit();
-    let is_label = |label: &str| {
-        let octets = label.as_bytes();
-        { octets.iter() }.all(|octet| is_plain(*octet) || *octet == b'-')
-            && octets.first().is_some_and(|octet| is_plain(*octet))
-            && octets.last().is_some_and(|octet| is_plain(*octet))
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 impl Filter {
@@ -109,6 +97,16 @@ impl Filter {
             self.since_ms.is_none_or(|since| since <= act.time_ms)
                 && self.until_ms.is_none_or(|until| act.time_ms <= until)
         };
+        // What is lost was published between the version before and the one that tells of it.
+        let is_loss_of_time = |act: &Act| {
+            let before = act
+                .seq
+                .and_then(|seq| past.moment(zone, seq.checked_sub(1)?).ok());
+            act.what == LOST && self.since_ms.is_none_or(|since| since <= act.time_ms) && {
+                self.until_ms
+            }
+            .is_none_or(|until| before.is_none_or(|(_, ms)| ms <= until))
+        };
         let Acts { mut all, faults } = past.acts(zone, 0)?;
         let is_cut = |oldest: &&Act| {
             let is_before = |since: u64| since < oldest.time_ms;
@@ -121,7 +119,7 @@ impl Filter {
                     && self.until_ms.is_none_or(|until| absence.from_ms <= until)
             });
             let absences = absences.collect();
-            all.retain(|act| act.what == LOST && is_of_time(act));
+            all.retain(|act| is_loss_of_time(act));
             return Ok(ActsFound {
                 lost: all,
                 absences,
@@ -129,11 +127,16 @@ impl Filter {
             });
         }
         let oldest = all.first().filter(is_cut).cloned();
+        let lost = all
+            .iter()
+            .filter(|act| is_loss_of_time(act) && !is_of_time(act));
+        let lost = lost.cloned().collect();
         all.retain(is_of_time);
         Ok(ActsFound {
             all,
             faults,
             oldest,
+            lost,
             ..ActsFound::default()
         })
     }
@@ -247,7 +250,7 @@ fn write_ends(
         }
         for track in tracks {
             let remarks = track.unsearched(filter).into_iter().chain(track.lost());
-            unknown.extend(remarks.map(|remark| remark.text));
+            unknown.extend(remarks.chain(track.condensed(filter)).map(|it| it.text));
         }
         if !unknown.is_empty() {
             return Err(AuditError::NoneKept(unknown.join("; ")));
@@ -313,7 +316,7 @@ struct ActsFound {
     faults: Vec<String>,
     /// The oldest act that is kept, if it is not the first one and older ones could have been selected.
     oldest: Option<Act>,
-    /// Losses among the versions that were searched, where acts are not selected.
+    /// Losses among the versions that were searched, where these acts are not selected.
     lost: Vec<Act>,
     /// Times in which the server did not have the zone, where acts are not selected.
     absences: Vec<Absence>,
@@ -500,6 +503,14 @@ impl<'a> Track<'a> {
         }
     }
 
+    /// What a search cannot find, as it was undone within condensed versions.
+    fn condensed(&self, filter: &Filter) -> Option<Remark> {
+        match filter.is_of_changes() {
+            true => Remark::condensed(self.zone, self.looked_at()),
+            false => None,
+        }
+    }
+
     /// What may be missing among the versions of the time.
     fn lost(&self) -> impl Iterator<Item = Remark> {
         let told = self.acts.lost.iter();
@@ -512,9 +523,7 @@ impl<'a> Track<'a> {
     fn remarks(&self, filter: &Filter) -> Vec<Remark> {
         let mut remarks = Vec::new();
         remarks.extend(self.unsearched(filter));
-        if filter.is_of_changes() {
-            remarks.extend(Remark::condensed(self.zone, self.looked_at()));
-        }
+        remarks.extend(self.condensed(filter));
         if { filter.name.as_ref() }.is_some_and(|name| name == self.zone) {
             remarks.push(Remark::soa(self.zone));
         }
@@ -559,28 +568,22 @@ impl<'a> Track<'a> {
             past.moment(zone, first)?,
             past.step_of(zone, last, zone)?.step,
         );
-        let condensed = self.older.get(&first).filter(|entry| entry.versions() > 1);
         let link = to.link.as_ref();
         match output {
             Output::Text => {
                 let hash = link.map(|link| format!(", hash {}", link.hash));
-                let condensed = condensed.map(|entry| {
-                    let (versions, first) = (entry.versions(), TimeText(entry.first_ms));
-                    format!(", the last of {versions} condensed versions from {first} on,")
-                });
                 writeln!(
                     out,
-                    "; no version of {zone} matches, from serial {} of {}{} to serial {} of {}{}",
+                    "; no version of {zone} matches, from serial {} of {} to serial {} of {}{}",
                     from.0,
                     TimeText(from.1),
-                    condensed.unwrap_or_default(),
                     to.serial,
                     TimeText(to.time_ms),
                     hash.unwrap_or_default()
                 )?;
             }
             Output::Json => {
-                let mut line = json!({
+                let line = json!({
                     "schema": SCHEMA,
                     "type": "none",
                     "zone": zone.to_string(),
@@ -596,9 +599,6 @@ impl<'a> Track<'a> {
                         "hash": link.map(|link| link.hash.to_string()),
                     },
                 });
-                if let Some(entry) = condensed {
-                    line["from"]["condensed"] = condensed_json(entry);
-                }
                 writeln!(out, "{line}")?;
             }
         }

@@ -164,6 +164,13 @@ pub trait Past {
     fn stop(&self, _by: &Operator) -> Result<(), AuditError> {
         Err(AuditError::NoServer)
     }
+    /// Lets this replica lead although announced versions may be lost with it.
+    ///
+    /// # Errors
+    /// When no server is running, it is not one of several replicas, or one that lost nothing leads or can lead.
+    fn promote(&self, _by: &Operator) -> Result<(), AuditError> {
+        Err(AuditError::NoServer)
+    }
     /// Notifies the secondaries of a zone of its current version. Returns their addresses.
     ///
     /// # Errors

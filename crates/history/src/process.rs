@@ -1,4 +1,4 @@
-//! `reload`, `stop`, `notify`: what a caller asks of the running server itself.
+//! `reload`, `stop`, `promote`, `notify`: what a caller asks of the running server itself.
 
 use std::io;
 
@@ -35,6 +35,24 @@ pub(super) fn stop(
     match output {
         Output::Text => writeln!(out, "the server ends")?,
         Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "stopping": true }))?,
+    }
+    Ok(())
+}
+
+/// `promote`.
+pub(super) fn promote(
+    past: &dyn Past,
+    by: &Operator,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
+    past.promote(by)?;
+    match output {
+        Output::Text => writeln!(
+            out,
+            "this replica may lead: it takes the Lease, and `zonewright status` shows when it leads"
+        )?,
+        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "mayLead": true }))?,
     }
     Ok(())
 }

@@ -103,9 +103,10 @@ impl Anchor {
                     && !unread.any(|(first, last)| (*first..=*last).contains(&version))
             }
             None => {
-                // A version that may be lost may have had it, too.
+                // A version that is lost, or may be, may have had it, too.
                 let mut faults = verdict.faults.iter();
-                let is_all_known = !faults.any(|it| it.damage == Damage::Unknown);
+                let is_gap = |damage| matches!(damage, Damage::Unknown | Damage::Lost);
+                let is_all_known = !faults.any(|it| is_gap(it.damage));
                 (oldest <= 1 || is_broken(verdict)) && is_all_known && !may_lack
             }
         }

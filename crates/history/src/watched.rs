@@ -180,6 +180,10 @@ impl Past for Watched<'_> {
         self.past.reload(by)
     }
 
+    fn promote(&self, by: &Operator) -> Result<(), AuditError> {
+        self.past.promote(by)
+    }
+
     fn stop(&self, by: &Operator) -> Result<(), AuditError> {
         self.past.stop(by)
     }

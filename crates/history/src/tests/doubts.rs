@@ -128,8 +128,14 @@ fn a_record_whose_cause_is_older_than_what_may_be_lost_may_be_younger() {
         texts.collect::<Vec<_>>()
     };
     let text = format!("of z. not all versions before 2026-11-21T14:00:02.000Z are known: {LOST}");
-    assert_eq!(remarks(3), [text]);
+    assert_eq!(remarks(3), std::slice::from_ref(&text));
     assert!(remarks(2).is_empty(), "it was known then");
+    // What came with the first version after the loss may have been there before.
+    let db = list(&[("db.z.", 3, 0)]);
+    let records: Vec<_> = db.iter().map(|rr| rr.to_record()).collect();
+    let (_, remarks) = crate::blame::since(&past, &name("z."), 3, &records).unwrap();
+    let texts: Vec<_> = remarks.into_iter().map(|remark| remark.text).collect();
+    assert_eq!(texts, [text]);
 }
 
 #[test]
@@ -198,6 +204,36 @@ fn a_search_for_a_name_and_the_causes_of_its_records_say_when_the_zone_was_not_s
         let said = asked(&past, request.clone(), Output::Text).unwrap();
         assert!(!said.contains("nothing of it"), "{request:?}: {said}");
     }
+}
+
+#[test]
+fn a_log_that_ends_among_lost_versions_does_not_say_that_nothing_was_there() {
+    let mut past = Fake::new();
+    past.acts = vec![act(1, THIRD_MS, "lost", LOST)];
+    let until = |until: &str, name: Option<&str>| {
+        let request = Request::Log {
+            zone: Some("z".into()),
+            since: None,
+            until: Some(until.into()),
+            name: name.map(Into::into),
+            object: None,
+            count: None,
+        };
+        let question = Question {
+            request,
+            output: Output::Text,
+        };
+        let mut said = Vec::new();
+        let answered = answer(&question, &past, &ASKER.into(), &mut said);
+        answered.map(|()| String::from_utf8(said).unwrap())
+    };
+    let refused = until(BETWEEN, Some("never.z")).unwrap_err();
+    assert_eq!(refused.fault(), Fault::NotKnown);
+    assert!(refused.to_string().ends_with(LOST), "{refused}");
+    let text = until(BETWEEN, None).unwrap();
+    assert!(text.contains(LOST), "{text}");
+    let text = until("2026-11-21T14:00:00.500Z", Some("never.z")).unwrap();
+    assert!(!text.contains(LOST), "{text}");
 }
 
 #[test]
