@@ -60,11 +60,7 @@ fn perform(command: Command) -> Result<(), Failure> {
         } => cli::blame(zone, name, &audit, &reading),
         Command::Verify(wanted) => cli::verify(wanted),
         Command::Export(wanted) => cli::export(wanted),
-        Command::Why {
-            name,
-            rtype,
-            asking,
-        } => cli::why(name, rtype, &asking),
+        Command::Why(wanted) => cli::why(wanted),
         Command::Freeze { zone, time, wanted } => {
             cli::hold(zone, OrderText::Freeze { time }, &wanted)
         }
@@ -95,6 +91,7 @@ fn perform(command: Command) -> Result<(), Failure> {
             emission,
         } => cli::emit(&configuration, &emission, format),
         Command::Reload { asking } => cli::reload(&asking),
+        Command::Promote { asking, .. } => cli::promote(&asking),
         Command::Notify { zone, asking } => cli::notify(zone, &asking),
         Command::Stop { asking } => cli::stop(&asking),
         Command::Status { watch, all, asking } => cli::status(watch, all, &asking),

@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::replicas::{Installation, replicas, sites};
+use crate::schemas::check_lines;
 use crate::support::apiserver::{Access, ApiServer};
+use crate::support::evidence::said;
 use crate::support::needs;
 use crate::support::process::wait_for;
-use crate::support::product::{START, ZONES};
+use crate::support::product::{START, Site, ZONES};
 use crate::support::wire;
 
 /// The line of a replica that begins to lead.
@@ -26,9 +28,9 @@ fn service(name: &str) -> Value {
     })
 }
 
-/// Three replicas at an API server.
-fn start(server: &ApiServer) -> Installation {
-    let (sites, addresses, certificates) = sites(3);
+/// So many replicas at an API server.
+fn start(server: &ApiServer, count: usize) -> Installation {
+    let (sites, addresses, certificates) = sites(count);
     let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let kubeconfig = server.kubeconfig(Access::Admin).display().to_string();
     for (place, site) in sites.iter().enumerate() {
@@ -90,7 +92,7 @@ fn another_replica_continues_the_serials_of_a_leader_that_was_killed_or_handed_o
         return;
     }
     let server = ApiServer::start();
-    let mut installation = start(&server);
+    let mut installation = start(&server, 3);
     let first = wait_for("a leader", FAILOVER, String::new, || leader(&server));
     let mut serial = wire::serial(installation.sites[first].dns, ZONES[0]).expect("it answers");
     serial = change(&server, &mut installation, "one", serial);
@@ -119,4 +121,57 @@ fn another_replica_continues_the_serials_of_a_leader_that_was_killed_or_handed_o
     for site in &installation.sites {
         site.ask(&["verify"]);
     }
+}
+
+/// What `promote --accept-loss` says at a replica, with its exit code.
+fn promote(site: &Site) -> (Option<i32>, String) {
+    let output = site.run(&["promote", "--accept-loss", "-o", "json"]);
+    let answer = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        check_lines("process", &answer);
+    }
+    (output.status.code(), said(&output))
+}
+
+#[test]
+fn a_replica_that_lacks_versions_leads_by_the_word_of_an_operator_alone() {
+    if needs::lacks(&["apiserver"]) {
+        return;
+    }
+    let server = ApiServer::start();
+    let mut installation = start(&server, 2);
+    let first = wait_for("a leader", FAILOVER, String::new, || leader(&server));
+    let other = 1 - first;
+    for (place, why) in [
+        (first, "this replica leads already"),
+        (other, "nothing needs to be lost"),
+    ] {
+        let (code, text) = promote(&installation.sites[place]);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(why), "{text}");
+    }
+    let serial = wire::serial(installation.sites[first].dns, ZONES[0]).expect("it answers");
+    // With the second version the mark that the first one was announced is durable.
+    let serial = change(&server, &mut installation, "kept", serial);
+    installation.servers[other].kill();
+    let lost = change(&server, &mut installation, "lost", serial);
+    installation.servers[first].kill();
+    installation.servers[other] = installation.sites[other].start_answering();
+    let status = || installation.sites[other].ask(&["status", "-o", "json"]);
+    wait_for("nobody may lead", FAILOVER, status, || {
+        let status: Value = serde_json::from_str(&status()).ok()?;
+        (status["replica"]["lacksEligible"] == true).then_some(())
+    });
+    assert_eq!(leader(&server), Some(first), "nobody took the Lease");
+    let (code, text) = promote(&installation.sites[other]);
+    assert_eq!(code, Some(0), "{text}");
+    let tail = || format!("the Lease: {:?}", server.get(LEASE));
+    wait_for("the other leads", FAILOVER, tail, || {
+        (leader(&server) == Some(other)).then_some(())
+    });
+    // The lost version had a serial that no other content gets.
+    let serial = change(&server, &mut installation, "after", lost);
+    installation.servers[first] = installation.sites[first].start_answering();
+    installation.wait_until_all_have(serial);
+    installation.check_histories();
 }

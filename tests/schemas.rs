@@ -131,6 +131,17 @@ struct Seen {
     met: BTreeSet<(String, usize)>,
 }
 
+/// Forms that only several replicas have: `cluster_failover` checks them.
+const ELSEWHERE: [(&str, usize); 1] = [("process", 1)];
+
+/// Checks lines against the schema of a command.
+pub fn check_lines(name: &str, text: &str) {
+    let mut seen = Seen {
+        met: BTreeSet::new(),
+    };
+    seen.lines(name, text);
+}
+
 fn schema(name: &str) -> Value {
     let path = format!("{}/docs/schema/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(path).expect("it is there");
@@ -397,7 +408,10 @@ fn the_json_of_every_command_is_what_its_schema_says() {
         .map(|line| serde_json::from_str::<Value>(line).expect("it is JSON")["serial"].to_string())
         .collect();
     seen.ask_about_past(&site, &serials[1], &serials[0]);
-    assert_eq!(seen.met, Seen::all(), "every form of a line occurs");
+    let is_elsewhere = |(name, form): &(String, usize)| ELSEWHERE.contains(&(name, *form));
+    let all = Seen::all();
+    let wanted: BTreeSet<_> = all.into_iter().filter(|it| !is_elsewhere(it)).collect();
+    assert_eq!(seen.met, wanted, "every form of a line occurs");
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) fn read_into(
         | Request::Waiting { .. }
         | Request::Reload
         | Request::Stop
+        | Request::Promote
         | Request::Notify { .. }
         | Request::Order { .. } => Err(Failure::running(no_server(state))),
         Request::Log { .. }
@@ -154,6 +155,7 @@ pub(crate) fn wanted_of(question: &Question) -> Wanted {
         | Request::Why { .. }
         | Request::Reload
         | Request::Stop
+        | Request::Promote
         | Request::Notify { .. }
         | Request::Order { .. } => (Paint::None, false),
     };

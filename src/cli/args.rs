@@ -300,6 +300,19 @@ pub struct DiffWanted {
     pub reading: Reading,
 }
 
+/// What is to be explained.
+#[derive(Debug, Args)]
+pub struct WhyWanted {
+    /// The name; an address stands for its name in the reverse zone. For an old version ask `blame`.
+    pub name: String,
+    /// The type. The default is A, and PTR for an address.
+    #[arg(value_name = "TYPE")]
+    pub rtype: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
 /// What is to be checked.
 #[derive(Debug, Args)]
 pub struct CheckWanted {
@@ -507,16 +520,7 @@ pub enum Command {
     /// Write versions to a folder: as master files, or as the whole history with causes and hashes.
     Export(ExportWanted),
     /// Ask the running server which record, object, rule or handler answers a name, or why none does.
-    Why {
-        /// The name; an address stands for its name in the reverse zone. For an old version ask `blame`.
-        name: String,
-        /// The type. The default is A, and PTR for an address.
-        #[arg(value_name = "TYPE")]
-        rtype: Option<String>,
-        /// Where to ask.
-        #[command(flatten)]
-        asking: Asking,
-    },
+    Why(WhyWanted),
     /// Keep the current version of a zone until it is released, even if its source changes.
     Freeze {
         /// The zone.
@@ -564,6 +568,15 @@ pub enum Command {
     },
     /// Make the running server read its Corefile now. Exit code 2, with the problems, if it stays with the one it has.
     Reload {
+        /// Where to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Let this replica lead although versions that were announced may be lost, when no replica has all of them.
+    Promote {
+        /// Says that announced versions may be lost: secondaries that have them get others under later serials.
+        #[arg(long, required = true)]
+        accept_loss: bool,
         /// Where to ask.
         #[command(flatten)]
         asking: Asking,

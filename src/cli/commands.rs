@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 use crate::cli::answered::{finish, ignore_closed, read_into, read_json, standing, wanted_of};
 use crate::cli::args::{
     Asking, Audit, Configuration, DiffWanted, Format, HoldWanted, LogWanted, OrderWanted, Reading,
+    WhyWanted,
 };
 use crate::cli::audit_log::name_requests;
 use crate::cli::confirm::confirm;
@@ -311,8 +312,13 @@ fn status_into(is_whole: bool, reading: &Reading, out: &mut dyn Write) -> Result
 ///
 /// # Errors
 /// When no server runs.
-pub fn why(name: String, rtype: Option<String>, asking: &Asking) -> Result<(), Failure> {
-    question(Request::Why { name, rtype }, asking)
+pub fn why(wanted: WhyWanted) -> Result<(), Failure> {
+    let WhyWanted {
+        name,
+        rtype,
+        asking,
+    } = wanted;
+    question(Request::Why { name, rtype }, &asking)
 }
 
 /// `release`.
@@ -332,6 +338,14 @@ pub fn release(zone: String, is_dry: bool, wanted: &HoldWanted) -> Result<(), Fa
 /// When no server runs, or the Corefile has a problem.
 pub fn reload(asking: &Asking) -> Result<(), Failure> {
     question(Request::Reload, asking)
+}
+
+/// `promote`.
+///
+/// # Errors
+/// When no server runs, it is not one of several replicas, or nothing needs to be lost.
+pub fn promote(asking: &Asking) -> Result<(), Failure> {
+    question(Request::Promote, asking)
 }
 
 /// `notify`.

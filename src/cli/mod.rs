@@ -28,7 +28,8 @@ pub(crate) mod verify;
 pub use args::{Cli, Command, Emission, Translated, parse, translate};
 pub use check::check;
 pub use commands::{
-    advance, blame, diff, hold, log, notify, print_zones, release, reload, show, status, stop, why,
+    advance, blame, diff, hold, log, notify, print_zones, promote, release, reload, show, status,
+    stop, why,
 };
 pub use doctor::doctor;
 pub use emit::emit;

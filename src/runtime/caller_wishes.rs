@@ -1,4 +1,4 @@
-//! What callers on the control socket ask of the process itself: `reload`, `stop`, `notify`.
+//! What callers on the control socket ask of the process itself: `reload`, `stop`, `promote`, `notify`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub(crate) enum Wanted {
     Reload(oneshot::Sender<Result<(), String>>),
     /// End as at SIGTERM.
     Stop(oneshot::Sender<()>),
+    /// Let this replica lead although versions may be lost. The answer says why that is not possible.
+    Promote(oneshot::Sender<Result<(), String>>),
     /// Notify the secondaries of a zone again. The answer has their addresses.
     Notify(Name, oneshot::Sender<Vec<SocketAddr>>),
 }

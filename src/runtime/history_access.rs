@@ -479,6 +479,12 @@ impl Past for StoredPast {
         wishes.ask(by, Wanted::Stop)
     }
 
+    fn promote(&self, by: &Operator) -> Result<(), AuditError> {
+        let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
+        let promoted = wishes.ask(by, Wanted::Promote)?;
+        promoted.map_err(AuditError::Refused)
+    }
+
     fn notify(&self, zone: &Name, by: &Operator) -> Result<Vec<String>, AuditError> {
         let wishes = self.wishes.as_ref().ok_or(AuditError::NoServer)?;
         let notified = wishes.ask(by, |asked| Wanted::Notify(zone.clone(), asked))?;

@@ -11,6 +11,7 @@ use kubernetes::source::ErrorClass;
 use ops::metrics as m;
 use ops::metrics::{Metric, Sample};
 use ops::{Clock, millis};
+use provenance::Operator;
 use server::{Common, Proto, RCODES, Stats};
 use transfer::TransferOutcome;
 use transfer::{Lag, SecondaryStatus, SecondaryTable, TransferKind};
@@ -123,6 +124,17 @@ impl Observed {
     pub(crate) fn set_role(&self, role: &Arc<Role>) {
         let is_first = self.role.set(Arc::clone(role)).is_ok();
         debug_assert!(is_first, "a process is one replica");
+    }
+
+    /// Lets this replica lead, by the word of an operator.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(crate) async fn promote(&self, by: &Operator) -> Result<(), String> {
+        match self.role.get() {
+            Some(role) => role.promote(by).await,
+            None => Err("this server is not one of several replicas: it always leads".to_owned()),
+        }
     }
 
     /// Whether this replica is behind the one that leads, by proof of the API server. Another one is better then.

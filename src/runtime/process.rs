@@ -271,6 +271,11 @@ impl Process {
                         let _gone = asked.send(());
                         break None;
                     }
+                    Wanted::Promote(asked) => {
+                        let promoted = self.observed.load().promote(&by).await;
+                        let _gone = asked.send(promoted);
+                        continue;
+                    }
                     Wanted::Notify(zone, asked) => {
                         tracing::info!(%by, %zone, "notifying again");
                         let notified = self.serving.notify_again(&zone, &mut self.tasks);

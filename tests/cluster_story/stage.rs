@@ -15,7 +15,7 @@ use super::record::{
 use super::record::{hour_after, time_of};
 use crate::support::apiserver::{Access, ApiServer, paths, request};
 use crate::support::needs;
-use crate::support::process;
+use crate::support::process::{now, wait_for};
 use crate::support::proxy::Proxy;
 use crate::support::wire;
 use crate::support::zonewright::Zonewright;
@@ -124,7 +124,7 @@ impl Stage {
             asked: Vec::new(),
             proxy,
             is_watching: false,
-            returned: process::now(),
+            returned: now(),
             objects: BTreeMap::new(),
             waiting: BTreeMap::new(),
             hold: None,
@@ -151,10 +151,8 @@ impl Stage {
 
     /// Waits until the log has an act: it is stored after the version that came with it.
     pub fn wait_for_act(&self, what: &str) {
-        let start = Instant::now();
-        while !self.zonewright.command(&["log", FORWARD]).contains(what) {
-            assert!(start.elapsed() < PATIENCE, "the log does not have: {what}");
-        }
+        let log = || self.zonewright.command(&["log", FORWARD]);
+        wait_for(what, PATIENCE, log, || log().contains(what).then_some(()));
     }
 
     /// Asks why a Service of `shop` is not there yet.
@@ -178,7 +176,7 @@ impl Stage {
     fn begin(&mut self, what: &'static str) {
         self.expect_no_other_version(what);
         let last = self.record.steps.last().map_or(0, |step| step.end_ms);
-        let begin_ms = process::wait_for("the next millisecond", PATIENCE, String::new, || {
+        let begin_ms = wait_for("the next millisecond", PATIENCE, String::new, || {
             Some(now_ms()).filter(|now| *now > last)
         });
         let end_ms = begin_ms;
@@ -410,14 +408,14 @@ impl Stage {
         self.is_watching = false;
         act(self);
         self.server.expire_watches();
-        self.returned = process::now();
+        self.returned = now();
         self.proxy.open();
         self.is_watching = true;
     }
 
     /// How long ago the API server came back.
     pub fn since_return(&self) -> Duration {
-        process::now() - self.returned
+        now() - self.returned
     }
 
     /// The zones are configured for the first time.
@@ -442,7 +440,7 @@ impl Stage {
                 let log = self.zonewright.command(&["log", zone]);
                 log.contains(&format!("configured {about}")).then_some(())
             };
-            process::wait_for("the reload in the log", PATIENCE, String::new, is_told);
+            wait_for("the reload in the log", PATIENCE, String::new, is_told);
             // A version that it brings comes after it.
             let act = Act {
                 step: self.number(),

@@ -128,6 +128,26 @@ impl fmt::Display for Kind {
     }
 }
 
+/// The longest name of an object, in bytes.
+const NAME_OCTETS: usize = 253;
+
+/// Whether a text can be the name of an object or of a namespace: a subdomain as in RFC 1123, section 2.1, in small letters
+/// ("Object Names and IDs" of the Kubernetes documentation).
+#[must_use]
+pub fn is_subdomain(text: &str) -> bool {
+    text.len() <= NAME_OCTETS && text.split('.').all(is_label)
+}
+
+/// Whether a text is a label of such a name. Its length is not checked.
+#[must_use]
+pub fn is_label(text: &str) -> bool {
+    let is_inner = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit();
+    !text.is_empty()
+        && text.bytes().all(|octet| is_inner(octet) || octet == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 /// Kind and key: the name of an object within its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FactKey {

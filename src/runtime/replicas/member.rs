@@ -388,10 +388,12 @@ fn limits_of(deployment: &Deployment) -> MemoryLimits {
 
 /// Times and limits.
 fn settings(replicas: &Replicas, zones: &[Name]) -> Settings {
+    let usual = Settings::default();
     Settings {
         min_in_sync: replicas.min_in_sync,
+        orphan_wait: replicas.orphan_wait.unwrap_or(usual.orphan_wait),
         digest: digest_of(zones),
-        ..Settings::default()
+        ..usual
     }
 }
 

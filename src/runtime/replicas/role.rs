@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dns::Serial;
 use history::{FollowerLine, ReplicaLine};
+use provenance::Operator;
 use replica_links::driver::Handle;
 use replicas::chain::{Epoch, ReplicaId};
 use replicas::status::Status;
@@ -65,6 +66,33 @@ impl Role {
             is_behind: status.is_behind,
             lacks_eligible: status.lacks_eligible,
         })
+    }
+
+    /// Lets this replica lead although announced versions may be lost: an operator says so.
+    ///
+    /// # Errors
+    /// Why it may not: nothing needs to be lost.
+    pub(crate) async fn promote(&self, by: &Operator) -> Result<(), String> {
+        let Some((_, handle)) = self.handle.get() else {
+            return Err("this replica does not run yet: try again".to_owned());
+        };
+        let status = handle.status();
+        if !status.lacks_eligible {
+            return Err(match (status.is_leading, leader(&status)) {
+                (true, _) => "this replica leads already".to_owned(),
+                (false, Some(leader)) => {
+                    format!(
+                        "{leader} leads, or its Lease has not expired yet: nothing needs to be lost"
+                    )
+                }
+                (false, None) => {
+                    "a replica that has every version can lead: nothing needs to be lost".to_owned()
+                }
+            });
+        }
+        tracing::warn!(%by, "this replica may lead: an operator accepts that announced versions may be lost");
+        let told = handle.accept_loss().await;
+        told.map_err(|_| "the server is shutting down".to_owned())
     }
 
     /// Why an operator cannot change anything here, while another replica leads.

@@ -138,7 +138,7 @@ proptest! {
                 Request::Status | Request::Why { .. } => None,
                 Request::Follow(_) | Request::History { .. } | Request::Standing
                 | Request::Parts { .. } | Request::Part { .. }
-                | Request::Reload | Request::Stop | Request::Notify { .. }
+                | Request::Reload | Request::Stop | Request::Promote | Request::Notify { .. }
                 | Request::Order { .. } => panic!("no endpoint asks this: {request:?}"),
             },
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use corefile::lexer::Token;
 use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
+use provenance::{is_label, is_subdomain};
 
 use crate::config::block::ServerBlock;
 use crate::history::History;
@@ -22,8 +23,6 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const WRITE: &str = "write: note file PATH, note log, or note configmap NAMESPACE/NAME";
 /// The longest name of a namespace (a label of RFC 1123).
 const NAMESPACE_OCTETS: usize = 63;
-/// The longest name of a ConfigMap (a subdomain of RFC 1123).
-const NAME_OCTETS: usize = 253;
 
 /// A place that gets notes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,21 +101,8 @@ pub(crate) fn is_namespace(text: &str) -> bool {
     is_label(text) && text.len() <= NAMESPACE_OCTETS
 }
 
-/// Whether a text can be the name of most objects (RFC 1123 subdomain).
-pub(crate) fn is_subdomain(text: &str) -> bool {
-    text.len() <= NAME_OCTETS && text.split('.').all(is_label)
-}
-
-fn is_label(text: &str) -> bool {
-    let is_inner = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit();
-    !text.is_empty()
-        && text.bytes().all(|octet| is_inner(octet) || octet == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
 /// Checks the interval of `note_every`.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let every = corefile::quantity::duration_or_seconds(text).map_err(|error| error.to_string())?;
     match (SHORTEST..=LONGEST).contains(&every) {
         true => Ok(every),

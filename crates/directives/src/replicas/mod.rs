@@ -6,6 +6,7 @@ pub mod metrics;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use corefile::address::parse_port;
 use corefile::lexer::Token;
@@ -13,11 +14,12 @@ use corefile::parser::{Line, Statement};
 use corefile::place::{Place, Report};
 use dns::Name;
 use ops::metrics::Metric;
+use provenance::is_subdomain;
 use rustls::pki_types::ServerName;
 
 use crate::config::block::{Directive, ServerBlock};
 use crate::history::History;
-use crate::history::note::{is_namespace, is_subdomain};
+use crate::history::note::{interval, is_namespace};
 
 /// The name in the certificates of all replicas, unless another one is written.
 const CERTIFICATE_NAME: &str = "zonewright-replicas";
@@ -43,6 +45,8 @@ pub struct Replicas {
     pub others: OtherReplicas,
     /// How many copies of a version there have to be, the leader's included.
     pub min_in_sync: usize,
+    /// How long nobody leads before a replica that may lack versions leads.
+    pub orphan_wait: Option<Duration>,
 }
 
 /// The files of a replica's certificate.
@@ -100,6 +104,7 @@ struct Written {
     others: Option<Vec<String>>,
     service: Option<(Option<String>, String)>,
     min_in_sync: Option<usize>,
+    orphan_wait: Option<Duration>,
 }
 
 impl Directive for Replicas {
@@ -107,8 +112,7 @@ impl Directive for Replicas {
     const USAGE: &'static str =
         "replicas { listen ADDRESS; tls CERT KEY CA; lease [NAMESPACE/]NAME; … }";
     const SUMMARY: &'static str = "makes this server one of two to five replicas with one line of serials: one of them makes versions, and the others have copies of all of them. Off unless it is written";
-    const OPTIONS: &'static str =
-        "listen, advertise, tls, name, lease, role, follow, id, others, service and min_in_sync";
+    const OPTIONS: &'static str = "listen, advertise, tls, name, lease, role, follow, id, others, service, min_in_sync and orphan_wait";
 
     const METRICS: &'static [Metric] = metrics::METRICS;
 
@@ -159,6 +163,7 @@ impl Directive for Replicas {
             id: written.id,
             others: others?,
             min_in_sync: written.min_in_sync.unwrap_or(1),
+            orphan_wait: written.orphan_wait,
         })
     }
 
@@ -257,6 +262,10 @@ impl Written {
             "min_in_sync" => {
                 let value = line.value("NUMBER", read_copies, report);
                 line.set(&mut self.min_in_sync, value, report);
+            }
+            "orphan_wait" => {
+                let value = line.value("TIME", interval, report);
+                line.set(&mut self.orphan_wait, value, report);
             }
             _ => directive.unknown_option(line, Replicas::OPTIONS, report),
         }

@@ -1,5 +1,7 @@
 //! Tests of `replicas`.
 
+use std::time::Duration;
+
 use crate::config::tests::{block, faults, problems};
 use crate::config::{OtherReplicas, ReplicaRole, Replicas};
 
@@ -34,13 +36,14 @@ fn a_replica_is_led_by_a_lease_or_by_its_corefile() {
 fn the_others_are_listed_or_the_endpoints_of_a_service() {
     let with = |options: &str| read(&format!("listen [::]:1\ntls c k ca\nlease z\n{options}"));
     let listed = with(
-        "others 192.0.2.1:2 [2001:db8::1]:3\nadvertise a.example:1\nid pod-0_1\nmin_in_sync 2\nname a.example",
+        "others 192.0.2.1:2 [2001:db8::1]:3\nadvertise a.example:1\nid pod-0_1\nmin_in_sync 2\norphan_wait 90s\nname a.example",
     );
     let others = ["192.0.2.1:2", "[2001:db8::1]:3"].map(str::to_owned);
     assert_eq!(listed.others, OtherReplicas::Listed(others.to_vec()));
     assert_eq!(listed.advertise.as_deref(), Some("a.example:1"));
     assert_eq!(listed.id.as_deref(), Some("pod-0_1"));
     assert_eq!((listed.min_in_sync, &*listed.name), (2, "a.example"));
+    assert_eq!(listed.orphan_wait, Some(Duration::from_secs(90)));
     let service = OtherReplicas::Service {
         namespace: None,
         name: "zonewright-replicas".to_owned(),
