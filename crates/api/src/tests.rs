@@ -96,10 +96,6 @@ impl Past for Empty {
         none()
     }
 
-    fn is_running(&self) -> bool {
-        false
-    }
-
     fn status(&self) -> Option<Status> {
         None
     }

@@ -18,7 +18,7 @@ use crate::moment::TimeText;
 use crate::old_part::{begin_text, condensed_at, condensed_json, within_text};
 use crate::past::{Past, contents_at, recorded};
 use crate::remark::Remark;
-use crate::show::{Asked, Point, Shown, each_record, has_records, write_absence};
+use crate::show::{Asked, Shown, each_record, has_records, write_absence};
 
 /// Writes the reasons of a version's records, or of those at one name. The SOA is left out, because every version
 /// changes it.
@@ -51,7 +51,8 @@ pub(super) fn write(
         writeln!(out, "; {zone} serial {serial} of {time}")?;
         asked.write_doubt(';', out)?;
     }
-    let remarks = younger(past, asked, reasons.iter().map(Option::as_ref))?;
+    let told = (&asked.doubts, reasons.iter().map(Option::as_ref));
+    let remarks = younger(past, zone, seq, told)?;
     let begins = recorded_since(past, zone)?;
     for (record, reason) in records.iter().zip(reasons) {
         let text = RecordText(record.view()).to_string();
@@ -71,25 +72,25 @@ pub(super) fn write(
 }
 
 /// Says where records of a version may be younger than their reasons: a removal and the addition after it do not show within
-/// condensed versions, nor within versions that may be lost. And when the zone was not served since.
+/// condensed versions, nor within versions that may be lost. And when the zone was not served since, unless the doubts about the
+/// version say so.
 fn younger<'a>(
     past: &dyn Past,
-    Asked {
-        zone, seq, doubts, ..
-    }: &Asked,
-    reasons: impl Iterator<Item = Option<&'a Reason>>,
+    zone: &Name,
+    seq: u64,
+    (doubts, reasons): (&Doubts, impl Iterator<Item = Option<&'a Reason>>),
 ) -> Result<Vec<Remark>, AuditError> {
     let earliest = reasons.map(|reason| reason.map_or(0, |reason| reason.step.seq));
     let Some(earliest) = earliest.min() else {
         return Ok(Vec::new());
     };
-    let is_later = |at: u64| earliest < at && at <= *seq;
+    let is_later = |at: u64| earliest < at && at <= seq;
     let archived = past.archived(zone);
     let later = recorded(&archived).filter(|entry| is_later(entry.seq));
     let mut remarks = Vec::from_iter(Remark::condensed(zone, later));
     let acts = past.acts(zone, 0)?.all;
     // What the first version after a loss added may have been there before.
-    let is_since = |at: u64| earliest <= at && at <= *seq;
+    let is_since = |at: u64| earliest <= at && at <= seq;
     let lost = { acts.iter() }.filter(|act| act.what == LOST && act.seq.is_some_and(is_since));
     remarks.extend(lost.map(|act| Remark::lost(zone, act)));
     // What was served before the zone went is named by its last version.
@@ -151,14 +152,8 @@ pub(super) fn since(
 ) -> Result<(Vec<Since>, Vec<Remark>), AuditError> {
     let begins = recorded_since(past, zone)?;
     let reasons = one_by_one(past, zone, 0..=seq, records, |step| &step.added)?;
-    let asked = Asked {
-        zone: zone.clone(),
-        seq,
-        name: None,
-        point: Point::Now,
-        doubts: Doubts::default(),
-    };
-    let remarks = younger(past, &asked, reasons.iter().map(Option::as_ref))?;
+    let told = (&Doubts::default(), reasons.iter().map(Option::as_ref));
+    let remarks = younger(past, zone, seq, told)?;
     let since = |reason| Since {
         reason,
         begins: begins.clone(),

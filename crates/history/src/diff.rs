@@ -62,15 +62,16 @@ pub(super) fn write(
     };
     let first = newer.saturating_sub(looked_at - 1).max(older + 1);
     let steps = steps_of(past, zone, first..=newer)?;
+    let (last, of_versions) = last_changes(&steps);
     let mut reasons = Reasons {
         few,
-        last: last_changes(&steps),
+        last,
         of_versions: Vec::new(),
         archived: past.archived(zone),
         is_all: first == older + 1,
     };
     let lists = [('-', !back, minus), ('+', back, plus)];
-    reasons.of_versions = reasons.not_shown(causes_of_versions(&steps), lists);
+    reasons.of_versions = reasons.not_shown(of_versions, lists);
     if is_json {
         let (first, last) = (&net.from, &net.to);
         let (from, to) = if back { (last, first) } else { (first, last) };
@@ -313,10 +314,13 @@ impl Reasons<'_> {
         });
         let mut last = None;
         for (is_removed, at, rr) in records {
+            if causes.is_empty() {
+                break;
+            }
             let brought = self.of(is_removed, at, rr);
             // Neighbours mostly have the same causes.
             let place = brought.map(|(step, tag)| (step.seq, tag));
-            if causes.is_empty() || place == last {
+            if place == last {
                 continue;
             }
             last = place;
@@ -372,36 +376,29 @@ impl Few {
 /// Removed (`true`) or added records, each with the last step that changed it and its group of causes.
 type Changes<'a> = HashMap<(bool, RrRef<'a>), Brought<'a>, RandomState>;
 
-/// The last change of each record in some steps, given oldest first.
-fn last_changes(steps: &[Arc<Step>]) -> Changes<'_> {
+/// The last change of each record in some steps, given oldest first; and the causes of whole versions, newest first. What people
+/// did is among them even if records name it: a later change of the same records hides it.
+fn last_changes(steps: &[Arc<Step>]) -> (Changes<'_>, Vec<Cause>) {
     let mut last = Changes::default();
+    let mut of_versions: Vec<Cause> = Vec::new();
     for step in steps.iter().rev() {
+        let mut tags = BTreeSet::new();
         for (is_removed, list) in [(true, &step.removed), (false, &step.added)] {
             for rr in list {
+                tags.insert(rr.tag);
                 let change = last.entry((is_removed, rr.untagged()));
                 change.or_insert((step, rr.tag));
             }
         }
-    }
-    last
-}
-
-/// The causes of whole versions in some steps, given oldest first; the newest is the first. What people did is among them even if
-/// records name it: a later change of the same records hides it.
-fn causes_of_versions(steps: &[Arc<Step>]) -> Vec<Cause> {
-    let mut found: Vec<Cause> = Vec::new();
-    for step in steps.iter().rev() {
-        let records = step.removed.iter().chain(&step.added);
-        let tags: BTreeSet<u32> = records.map(|rr| rr.tag).collect();
         let people = step.causes.iter().flatten();
         let people = people.filter(|cause| cause.is_of_version());
         for cause in of_no_record(&tags, &step.causes).chain(people) {
-            if !found.contains(cause) {
-                found.push(cause.clone());
+            if !of_versions.contains(cause) {
+                of_versions.push(cause.clone());
             }
         }
     }
-    found
+    (last, of_versions)
 }
 
 /// The causes in groups that no record names by these tags.

@@ -99,13 +99,14 @@ impl Filter {
         };
         // What is lost was published between the version before and the one that tells of it.
         let is_loss_of_time = |act: &Act| {
-            let before = act
-                .seq
-                .and_then(|seq| past.moment(zone, seq.checked_sub(1)?).ok());
-            act.what == LOST && self.since_ms.is_none_or(|since| since <= act.time_ms) && {
-                self.until_ms
-            }
-            .is_none_or(|until| before.is_none_or(|(_, ms)| ms <= until))
+            let is_early = |until: u64| {
+                let before = act.seq.and_then(|seq| seq.checked_sub(1));
+                let before = before.and_then(|before| past.moment(zone, before).ok());
+                before.is_none_or(|(_, time_ms)| time_ms <= until)
+            };
+            act.what == LOST
+                && self.since_ms.is_none_or(|since| since <= act.time_ms)
+                && self.until_ms.is_none_or(is_early)
         };
         let Acts { mut all, faults } = past.acts(zone, 0)?;
         let is_cut = |oldest: &&Act| {
@@ -141,8 +142,11 @@ impl Filter {
         })
     }
 
-    /// Whether another Corefile came into use in the time, or it is not known.
+    /// Whether versions of an object are selected, and another Corefile came into use in the time, or it is not known.
     fn is_reconfigured(&self, past: &dyn Past) -> Result<bool, AuditError> {
+        if self.object.is_none() {
+            return Ok(false);
+        }
         let mut later = past.corefiles()?.into_iter().skip(1);
         Ok(later.any(|corefile| {
             corefile.is_none_or(|KeptCorefile { since_ms, .. }| {
@@ -187,10 +191,15 @@ pub(super) fn write(
         let (since, until) = (TimeText(since), TimeText(until));
         return Err(AuditError::EmptyRange { since, until });
     }
+    let is_reconfigured = filter.is_reconfigured(past)?;
     let mut tracks = Vec::new();
     for zone in zones {
         if let Some(kept) = past.range(zone) {
-            tracks.push(Track::new(past, zone, kept, filter)?);
+            let track = Track::new(past, zone, kept, filter)?;
+            tracks.push(Track {
+                is_reconfigured,
+                ..track
+            });
         }
     }
     if tracks.is_empty() {
@@ -248,10 +257,8 @@ fn write_ends(
             let begins = begins(past, track.zone)?;
             unknown.push(format!("the history of {} begins at {begins}", track.zone));
         }
-        for track in tracks {
-            let remarks = track.unsearched(filter).into_iter().chain(track.lost());
-            unknown.extend(remarks.chain(track.condensed(filter)).map(|it| it.text));
-        }
+        let remarks = tracks.iter().flat_map(|track| track.unknown(filter));
+        unknown.extend(remarks.map(|remark| remark.text));
         if !unknown.is_empty() {
             return Err(AuditError::NoneKept(unknown.join("; ")));
         }
@@ -418,7 +425,7 @@ impl<'a> Track<'a> {
                 let is_later = |until: u64| newest_ms <= until;
                 filter.until_ms.is_none_or(is_later)
             }),
-            is_reconfigured: filter.object.is_some() && filter.is_reconfigured(past)?,
+            is_reconfigured: false,
         })
     }
 
@@ -495,42 +502,29 @@ impl<'a> Track<'a> {
         self.older.range(self.handled..).map(|(_, entry)| entry)
     }
 
-    /// What could not be searched.
-    fn unsearched(&self, filter: &Filter) -> Option<Remark> {
-        match filter.is_of_changes() {
-            true => Remark::unsearched(self.zone, self.looked_at()),
-            false => None,
+    /// What may be missing: what could not be searched, what was undone within condensed versions, and what may be lost.
+    fn unknown(&self, filter: &Filter) -> Vec<Remark> {
+        let mut unknown = Vec::new();
+        if filter.is_of_changes() {
+            unknown.extend(Remark::unsearched(self.zone, self.looked_at()));
+            unknown.extend(Remark::condensed(self.zone, self.looked_at()));
         }
-    }
-
-    /// What a search cannot find, as it was undone within condensed versions.
-    fn condensed(&self, filter: &Filter) -> Option<Remark> {
-        match filter.is_of_changes() {
-            true => Remark::condensed(self.zone, self.looked_at()),
-            false => None,
-        }
-    }
-
-    /// What may be missing among the versions of the time.
-    fn lost(&self) -> impl Iterator<Item = Remark> {
-        let told = self.acts.lost.iter();
-        let told = told.map(|act| Remark::lost(self.zone, act));
+        let lost = self.acts.lost.iter();
+        unknown.extend(lost.map(|act| Remark::lost(self.zone, act)));
         let doubt = self.doubt.as_deref();
-        told.chain(doubt.map(|what| Remark::lost_at_end(self.zone, what)))
+        unknown.extend(doubt.map(|what| Remark::lost_at_end(self.zone, what)));
+        unknown
     }
 
     /// What the versions and acts that were looked at do not say.
     fn remarks(&self, filter: &Filter) -> Vec<Remark> {
-        let mut remarks = Vec::new();
-        remarks.extend(self.unsearched(filter));
-        remarks.extend(self.condensed(filter));
+        let mut remarks = self.unknown(filter);
         if { filter.name.as_ref() }.is_some_and(|name| name == self.zone) {
             remarks.push(Remark::soa(self.zone));
         }
-        remarks.extend(self.lost());
         let absences = self.acts.absences.iter();
         remarks.extend(absences.map(|absence| Remark::not_served(self.zone, absence)));
-        if self.is_reconfigured && filter.object.is_some() {
+        if self.is_reconfigured {
             remarks.push(Remark::configured(self.zone));
         }
         let ahead = self.ahead_ms;

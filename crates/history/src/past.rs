@@ -132,7 +132,9 @@ pub trait Past {
         anchors: &[Hash],
     ) -> Result<PartVerdict, AuditError>;
     /// Whether this is the past of a running server.
-    fn is_running(&self) -> bool;
+    fn is_running(&self) -> bool {
+        false
+    }
     /// The status without the stored histories; `None` when no server is running.
     fn status(&self) -> Option<status::Status>;
     /// The extent of a zone's stored history; `None` when nothing is stored or it cannot be read.

@@ -17,11 +17,7 @@ pub(super) fn reload(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     past.reload(by)?;
-    match output {
-        Output::Text => writeln!(out, "the Corefile is read and in use")?,
-        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "reloaded": true }))?,
-    }
-    Ok(())
+    write_done("the Corefile is read and in use", "reloaded", output, out)
 }
 
 /// `stop`.
@@ -32,11 +28,7 @@ pub(super) fn stop(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     past.stop(by)?;
-    match output {
-        Output::Text => writeln!(out, "the server ends")?,
-        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "stopping": true }))?,
-    }
-    Ok(())
+    write_done("the server ends", "stopping", output, out)
 }
 
 /// `promote`.
@@ -47,12 +39,24 @@ pub(super) fn promote(
     out: &mut dyn io::Write,
 ) -> Result<(), AuditError> {
     past.promote(by)?;
+    write_done(
+        "this replica may lead: it takes the Lease, and `zonewright status` shows when it leads",
+        "mayLead",
+        output,
+        out,
+    )
+}
+
+/// Writes that something is done: the field of JSON is true.
+fn write_done(
+    text: &str,
+    field: &str,
+    output: Output,
+    out: &mut dyn io::Write,
+) -> Result<(), AuditError> {
     match output {
-        Output::Text => writeln!(
-            out,
-            "this replica may lead: it takes the Lease, and `zonewright status` shows when it leads"
-        )?,
-        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, "mayLead": true }))?,
+        Output::Text => writeln!(out, "{text}")?,
+        Output::Json => writeln!(out, "{}", json!({ "schema": SCHEMA, field: true }))?,
     }
     Ok(())
 }

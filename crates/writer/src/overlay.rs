@@ -214,26 +214,22 @@ fn update(
     touched: &[(Vec<u8>, u32)],
     causes: &mut Vec<Cause>,
 ) {
-    let Some(file) = overlay.file.as_deref() else {
-        for (key, tag) in touched {
-            for key in with_names_above(key) {
-                set(merged, key, layer.get(key), *tag);
-            }
-        }
-        return;
-    };
-    let groups: HashMap<u32, BTreeSet<u32>> = { merged.tags.iter() }
-        .map(|(group, tag)| (*tag, group.clone()))
-        .collect();
-    let mut of_file = FileCauses::new(causes, &file.path);
+    let file = overlay.file.as_deref();
+    let path = file.map_or("", |file| &file.path);
+    let mut of_file = FileCauses::new(causes, path);
+    let mut groups: Option<HashMap<u32, BTreeSet<u32>>> = None;
     for (key, tag) in touched {
         for key in with_names_above(key) {
-            let want = shown_at(layer, Some(file), key);
+            let want = shown_at(layer, file, key);
             let known = merged.edit.contents().get(key);
             let is_changed = known.map(Node::as_octets) != want.map(Node::as_octets);
             let mut tag = *tag;
             // What shows as the cluster's name goes has two causes: that, and its line in the file.
-            if want.is_some() && is_changed && !layer.exists(key) {
+            if let (Some(file), Some(_)) = (file, want)
+                && is_changed
+                && !layer.exists(key)
+            {
+                let groups = groups.get_or_insert_with(|| merged.groups());
                 let mut group = groups.get(&tag).cloned().unwrap_or_default();
                 group.insert(of_file.of_owner(file, key));
                 tag = merged.tag(&group);
@@ -241,9 +237,9 @@ fn update(
             set(merged, key, want, tag);
         }
     }
-    if !overlay.is_due() {
+    let Some(file) = file.filter(|_| overlay.is_due()) else {
         return;
-    }
+    };
     let old = overlay.shown.as_deref().map_or(&[][..], ZoneFile::nodes);
     for node in old.iter().chain(file.nodes()) {
         let key = node.key();

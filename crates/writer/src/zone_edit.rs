@@ -37,6 +37,12 @@ impl ZoneEdit {
         next
     }
 
+    /// The groups of causes so far, by tag.
+    pub(crate) fn groups(&self) -> HashMap<u32, BTreeSet<u32>> {
+        let groups = self.tags.iter();
+        groups.map(|(group, tag)| (*tag, group.clone())).collect()
+    }
+
     /// Replaces everything at and below a name by these nodes.
     pub(crate) fn put_subtree(&mut self, name: &Name, nodes: Vec<Node>, causes: &BTreeSet<u32>) {
         let Some(key) = name.sort_key(self.edit.contents().apex()) else {

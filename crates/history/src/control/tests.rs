@@ -199,10 +199,6 @@ impl Past for Nothing {
         nothing()
     }
 
-    fn is_running(&self) -> bool {
-        false
-    }
-
     fn status(&self) -> Option<Status> {
         None
     }

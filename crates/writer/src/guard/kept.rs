@@ -159,12 +159,7 @@ impl<'a> News<'a> {
                 // A record that waits would not be there without its own causes, whoever gave it another TTL.
                 Some(new) if !self.names_object(new) => {
                     let known = waits.and_then(|waits| of_known(1, *waits));
-                    // An owner may be looked at twice.
-                    let known = known.map(|known| match known < self.first {
-                        true => self.both(new, known),
-                        false => known,
-                    });
-                    known.unwrap_or(new)
+                    known.map_or(new, |known| self.both(new, known))
                 }
                 Some(new) => new,
                 // What goes may be served with a TTL that it has nowhere else any more.
@@ -386,26 +381,32 @@ impl Kept {
         let ZoneDraft { draft, causes } = draft;
         let first = u32::try_from(self.causes.len()).expect("fewer than 2^32 groups are held");
         // Where nothing differed before, an owner has the causes of the draft.
-        let mut news = match self.touched.is_empty() {
+        let is_first = self.touched.is_empty();
+        let mut news = match is_first {
             true => News::default(),
             false => News::of(&draft, &causes, first),
         };
+        let mut owners: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
         for (key, tag) in owners_of(&draft) {
+            owners.entry(key).or_default().push(tag);
+        }
+        for (key, tags) in owners {
             let known = self.forget(&key);
             let before = known.as_ref().map_or(0, |known| known.lost);
             let (old, new) = (served.get(&key), draft.contents.get(&key));
             if old.map(Node::as_octets) == new.map(Node::as_octets) {
                 continue;
             }
-            let group = usize::try_from(tag).ok().and_then(|tag| causes.get(tag));
-            let is_counted = before > 0 || group.is_some_and(|group| counts(group));
+            let group_of = |tag: &u32| causes.get(usize::try_from(*tag).ok()?);
+            let mut groups = tags.iter().filter_map(group_of);
+            let is_counted = before > 0 || groups.any(|group| counts(group));
+            let tag = first + tags[0];
             let lost = if is_counted { lost(old, new) } else { 0 };
-            let tags = match known.map(|known| known.tags) {
-                None => Tags::One(first + tag),
-                Some(known) => {
-                    let before = self.contents.get(&key);
-                    news.tags(served.apex(), [old, before, new], &known, first + tag)
-                }
+            let known = known.map_or(Tags::One(tag), |known| known.tags);
+            let nodes = [old, self.contents.get(&key), new];
+            let tags = match is_first {
+                true => known,
+                false => news.tags(served.apex(), nodes, &known, tag),
             };
             let share = rule.of_change(&key, old, new);
             let due = due(&key, share.as_ref());
@@ -454,7 +455,7 @@ impl Kept {
                 let each = known.tags.each();
                 Tags::of(served.apex(), [old, new], |side, rr| {
                     let is_known = before.contains_key(&(side, rr));
-                    let own = each.get(&(side, rr)).copied().or(known.tags.one());
+                    let own = known_of(&each, &known.tags, side, rr);
                     own.filter(|_| is_known).unwrap_or(group)
                 })
             });
