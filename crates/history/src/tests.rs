@@ -525,6 +525,18 @@ fn a_noted_hash_is_in_the_chain_or_not_or_it_is_not_known() {
             && text.contains("no version is missing: it is the hash of another history"),
         "{text}"
     );
+    // Versions are lost: it may be that of one of them, and what is broken is not said to be that.
+    past.verdict.faults.push(Fault {
+        seq: 2,
+        serial: None,
+        damage: Damage::Lost,
+        what: "it is not there".to_owned(),
+    });
+    let (text, done) = verify(&past, &other);
+    assert_eq!(done.unwrap_err().0, crate::Fault::Failed);
+    assert!(text.contains("lost versions: it is not there"), "{text}");
+    assert!(!text.contains("no version has the hash"), "{text}");
+    past.verdict.faults.clear();
     // Older versions were dropped: it may be that of one of them.
     past.verdict.oldest.0 = 7;
     let (text, done) = verify(&past, &other);
